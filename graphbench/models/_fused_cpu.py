@@ -1,6 +1,6 @@
-"""Parts of training steps on the CPU, compiled: each reads its inputs once and keeps no intermediate values.
+"""Compiled parts of training steps on the CPU: each kernel reads its inputs once and keeps no intermediate values.
 
-As separate operations of torch they write and read arrays of E or N * k rows, which takes longer than the arithmetic.
+Separate torch operations would write and read arrays of E or N * k rows, which takes longer than the arithmetic.
 Widths are multiples of :data:`~graphbench.models._vectors.LANES`, except for :func:`keep` and :func:`keep_gradients`.
 """
 
@@ -61,7 +61,7 @@ def add_message_gradients(
         source: See there.
         target: See there.
         width: See there.
-        gradients: [T * width], those of the sums.
+        gradients: [T * width], the gradients of the sums.
         of_nodes: Changed.
         of_edges: Changed.
     """
@@ -116,7 +116,7 @@ def add_gradients_of_pairs(
     of_weight: NDArray[np.float32],
     of_bias: NDArray[np.float32],
 ) -> None:
-    """Add the gradients of :func:`sum_of_pairs`, given those of the sums, [N * width].
+    """Add the gradients of :func:`sum_of_pairs`, given the gradients of its sums.
 
     Args:
         vectors: As in :func:`sum_of_pairs`, as are ``values``, ``counts``, ``weight`` and ``bias``; without gradient.
@@ -124,7 +124,7 @@ def add_gradients_of_pairs(
         counts: See there.
         weight: See there.
         bias: See there.
-        gradients: Those of the sums.
+        gradients: [N * width], the gradients of the sums.
         of_values: [N, k], changed.
         of_weight: [2 * width], changed.
         of_bias: [width], changed.
@@ -153,10 +153,10 @@ def keep(
     """Write ``scale * values`` where ``bits >= lowest``, else 0; all have one dimension.
 
     Args:
-        values: What is kept or dropped.
+        values: The values that are kept or dropped.
         bits: Random numbers.
         lowest: The lowest random number that keeps a value.
-        scale: Factor of what is kept.
+        scale: Factor of the kept values.
         kept: Overwritten.
     """
     for i in range(values.size):

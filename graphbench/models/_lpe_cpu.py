@@ -9,10 +9,10 @@ Computations, 4th ed., sections 8.3 and 5.1):
 2. QL sweeps with Wilkinson's shift give the eigenvalues of ``T`` (float64, no vectors).
 3. The sweeps are repeated with these eigenvalues as shifts, so that nearly each one splits off a wanted pair. The
    rotations are kept, and applied backwards to the first columns of the identity: only wanted vectors are computed.
-4. The reflections take the vectors of ``T`` to those of ``L`` (float32, as are the rotations).
+4. The reflections map the eigenvectors of ``T`` to eigenvectors of ``L`` (float32, as are the rotations).
 
 The vectors are products of rotations and reflections, hence orthonormal for any spectrum, however degenerate.
-The sweeps are explicit (``T - shift = QL``, ``T <- LQ + shift``): an entry beside the diagonal that is zero splits the
+The sweeps are explicit (``T - shift = QL``, ``T <- LQ + shift``): an off-diagonal entry that is zero splits the
 matrix by itself, so a lane that is ahead of the others, or holds a smaller graph, needs no special treatment.
 """
 
@@ -39,7 +39,7 @@ def _fill_laplacians(
     starts: NDArray[np.int64],
     neighbours: NDArray[np.int64],
 ) -> None:
-    """Write one Laplacian per lane and a bound of its norm; padding gets an eigenvalue above all others."""
+    """Write one Laplacian per lane and a bound on its norm; padded rows get an eigenvalue above all others."""
     size = matrix.shape[0]
     for i in range(size * size):
         store(matrix, i, splat(0.0))
@@ -98,12 +98,12 @@ def _times_symmetric(
         store(product, i, splat(0.0))
     for i in range(begin, size):
         entry = load(vector, i)
-        own = load(product, i) + load(matrix, i * size + i) * entry
+        row_sum = load(product, i) + load(matrix, i * size + i) * entry
         for c in range(i + 1, size):
             element = load(matrix, i * size + c)
-            own += element * load(vector, c)
+            row_sum += element * load(vector, c)
             store(product, c, load(product, c) + element * entry)
-        store(product, i, own)
+        store(product, i, row_sum)
 
 
 @inner
@@ -210,7 +210,7 @@ def _sorted_eigenvalues(
 
 @inner
 def _insert(ascending: NDArray[np.float64], count: int, value: float) -> int:
-    """Insert a value among the first ``count`` ones and return its place."""
+    """Insert a value among the first ``count`` values and return its position."""
     i = count
     while i > 0 and ascending[i - 1] > value:
         ascending[i] = ascending[i - 1]
@@ -220,11 +220,11 @@ def _insert(ascending: NDArray[np.float64], count: int, value: float) -> int:
 
 
 @inner
-def _tick_off(values: NDArray[np.float64], used: NDArray[np.bool_], begin: int, found: float, slack: float) -> int:
-    """Mark the first unused value that equals ``found`` up to ``slack``; return where the unused ones now begin."""
+def _tick_off(values: NDArray[np.float64], used: NDArray[np.bool_], begin: int, eigenvalue: float, slack: float) -> int:
+    """Mark the first unused value that equals ``eigenvalue`` up to ``slack``; return the next unused index."""
     for i in range(begin, values.size):
-        if not used[i] and values[i] >= found - slack:
-            used[i] = values[i] <= found + slack
+        if not used[i] and values[i] >= eigenvalue - slack:
+            used[i] = values[i] <= eigenvalue + slack
             break
     while begin < values.size and used[begin]:
         begin += 1
@@ -249,7 +249,7 @@ def _split_off_lowest(
     """
     size, sweeps = d.shape[0], 0
     low, tries = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    following = np.zeros(LANES, np.int64)  # the first value that has not split off
+    following = np.zeros(LANES, np.int64)  # index of the first value that has not split off
     used = np.zeros((LANES, size), np.bool_)
     shift = np.zeros(LANES)
     split[:] = 0
@@ -307,7 +307,7 @@ def _vectors_of_tridiagonal(
 
 @inner
 def _reflect_back(vectors: NDArray[np.float32], reflections: NDArray[np.float32], factors: NDArray[np.float64]) -> None:
-    """Turn the eigenvectors of ``T`` into those of ``L``."""
+    """Turn the eigenvectors of ``T`` into eigenvectors of ``L``."""
     size, columns = vectors.shape[:2]
     overlap, factor = empty_vectors(columns), empty_vectors(size)
     for j in range(size):
@@ -341,10 +341,10 @@ def _write_pairs(
     ascending, order = np.empty(diagonal.shape[0]), np.empty(diagonal.shape[0], np.int64)
     for t in range(members.size):
         for i in range(split[t]):
-            place = _insert(ascending, i, diagonal[i, t])
-            for later in range(i, place, -1):
+            position = _insert(ascending, i, diagonal[i, t])
+            for later in range(i, position, -1):
                 order[later] = order[later - 1]
-            order[place] = i
+            order[position] = i
         first, last = ptr[members[t]], ptr[members[t] + 1]
         for v in range(first, last):
             for c in range(wanted[t]):

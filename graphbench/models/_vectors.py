@@ -1,6 +1,6 @@
 """A vector type for Numba, for the kernels of models on the CPU.
 
-Numba has no such type, and its loops over arrays of unknown overlap compile to scalar code. Here a vector holds
+Numba has no vector type, and its loops over arrays of unknown overlap compile to scalar code. Here a vector holds
 ``LANES`` numbers: ``load``, ``store``, ``splat``, ``sqrt``, ``where_less``, and ``+ - * /`` are each one LLVM
 instruction on whole vectors, on any processor.
 """
@@ -46,7 +46,7 @@ def _llvm_type(dtype: Any) -> ir.VectorType:
 
 
 def _add_operator(symbol: Callable[..., Any], instruction: str) -> None:
-    """Give two vectors of one type an operator; products and sums may be fused."""
+    """Define an operator on two vectors of the same type; products and sums may be fused."""
 
     class _Template(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sums over the arcs of a graph, as products with a sorted list of arcs instead of one copied row per arc."""
+"""Sums over the arcs of a graph, computed from a sorted list of arcs instead of one copied row per arc."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_NARROW = 8  # rows of fewer numbers are copied faster than arcs are sorted
-_MOST_COPIED = 1 << 28  # numbers that may be copied to the arcs on an accelerator
+_NARROW = 8  # copying rows of fewer numbers than this is faster than sorting the arcs
+_MAX_COPIED = 1 << 28  # numbers that may be copied to the arcs on an accelerator
 
 
 class Bags(NamedTuple):
-    """Rows to add up: ``rows[offsets[i]:offsets[i + 1]]`` are those of sum ``i``; int64 ``[A]``, ``[sums + 1]``."""
+    """Rows to add up: sum ``i`` adds ``rows[offsets[i]:offsets[i + 1]]``; int64 ``[A]`` and ``[sums + 1]``."""
 
     rows: Tensor
     offsets: Tensor
@@ -50,7 +50,7 @@ class Arcs:
 
     @cached_property
     def reversed(self) -> Arcs:
-        """The same arcs from targets to sources, which share what is sorted."""
+        """The same arcs from targets to sources; both directions share the sorted lists."""
         other = Arcs(self.ends.flip(0), self.targets, self.sources, self.symmetric)
         other.__dict__["leaving"], other.__dict__["arriving"] = self.arriving, self.leaving
         return other
@@ -68,7 +68,7 @@ def arc_sums(values: Tensor, arcs: Arcs) -> Tensor:
     """
     shape = (arcs.targets, *values.shape[1:])
     width = values.shape[1:].numel()
-    copied = width < _NARROW or (values.device.type != "cpu" and arcs.ends.shape[1] * width <= _MOST_COPIED)
+    copied = width < _NARROW or (values.device.type != "cpu" and arcs.ends.shape[1] * width <= _MAX_COPIED)
     if copied or torch.compiler.is_compiling():
         source, target = arcs.ends
         return values.new_zeros(shape).index_add(0, target, values.index_select(0, source))
@@ -77,7 +77,7 @@ def arc_sums(values: Tensor, arcs: Arcs) -> Tensor:
 
 
 class _BagSums(torch.autograd.Function):
-    """The sums of rows of values, whose gradient is the same sum along the reversed arcs."""
+    """Sums of rows of values; the gradient is the same sum along the reversed arcs."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, arcs: Arcs) -> Tensor:
@@ -95,7 +95,7 @@ def _bag_sums(values: Tensor, bags: Bags) -> Tensor:
 
 
 def _sorted(keys: Tensor, rows: Tensor, count: int) -> Bags:
-    """Return the rows in the order of their keys, which are from 0 to ``count``, and where each key begins."""
+    """Return the rows sorted by their keys, which lie in ``[0, count)``, and the offset of each key."""
     order = torch.sort(keys, stable=True).indices
     lengths = torch.bincount(keys, minlength=count)
     return Bags(rows.index_select(0, order), torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]))

@@ -1,7 +1,7 @@
-"""The call convention of all torch models of the suite, and what a model must know of a task.
+"""The call convention of all torch models of the suite, and the properties of a task that a model depends on.
 
-A model is built for one task or for several; ``task_id`` says which one a batch belongs to, and may be left out where
-there is one. A training step is ``batch = model.prepare(batch, id, training=True).to(device)``,
+A model is built for one task or for several; ``task_id`` names the task of a batch, and may be left out if the model
+has only one task. A training step is ``batch = model.prepare(batch, id, training=True).to(device)``,
 ``outputs = model(batch, id)`` and the losses of :mod:`graphbench.models.losses`; scoring calls
 :meth:`TaskModel.predict` in place of ``forward``.
 """
@@ -32,11 +32,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TaskFeatures:
-    """What a model must know of a task.
+    """The properties of a task that a model depends on.
 
     Attributes:
         features: The features of the card.
-        directed: Whether each column of ``edge_index`` is an arc of its own.
+        directed: Whether each column of ``edge_index`` is a separate arc.
         complete: Whether every pair of nodes is an edge.
         options: The settings of the card's task (``task.options``).
     """
@@ -48,7 +48,7 @@ class TaskFeatures:
 
     @classmethod
     def of(cls, card: Card) -> TaskFeatures:
-        """Return what a model must know of the task of a card."""
+        """Return the properties of a card's task that a model depends on."""
         return cls(card.features, card.directed, card.complete, card.task.options)
 
 
@@ -57,7 +57,7 @@ class Predicted:
     """The raw outputs of a model that follows hints.
 
     Attributes:
-        outputs: Output name -> raw values ``[B, ...]``; of permutations also ``<name>_mask``.
+        outputs: Output name -> raw values ``[B, ...]``; permutations also have an entry ``<name>_mask``.
         hints: Hint name -> raw values of all steps ``[T - 1, B, ...]``; empty where hints are ignored.
     """
 
@@ -72,17 +72,17 @@ class TaskModel(nn.Module):
         """Return the raw outputs for a batch.
 
         Args:
-            batch: What :meth:`prepare` returned, on the model's device.
-            task_id: Id of the batch's task; None where the model has one task.
+            batch: The batch that :meth:`prepare` returned, on the model's device.
+            task_id: Id of the batch's task; None if the model has only one task.
 
         Returns:
-            Of graphs a mapping from output to tensor; of models that follow hints :class:`Predicted`; of models that
-            write texts logits.
+            Models of graphs return a mapping from output name to tensor, models that follow hints return
+            :class:`Predicted`, and models that write texts return logits.
         """
         raise NotImplementedError
 
     def predict(self, batch: Any, task_id: str | None = None) -> Any:
-        """Return the outputs from which predictions are scored; by default those of ``forward``."""
+        """Return the outputs from which predictions are scored; by default the outputs of ``forward``."""
         return self(batch, task_id)
 
     def prepare(
@@ -93,13 +93,13 @@ class TaskModel(nn.Module):
         *,
         training: bool = False,
     ) -> Any:
-        """Return a batch as the model reads it, before it is moved to a device; by default as it is.
+        """Return a batch in the form that the model reads, before it is moved to a device; by default unchanged.
 
         Args:
             batch: A batch of the task's data, on the CPU.
-            task_id: Id of the task; None where the model has one.
-            generator: Source of random numbers for inputs that are randomised; None leaves them as they are (testing).
-            training: Whether the batch is trained on.
+            task_id: Id of the task; None if the model has only one.
+            generator: Source of random numbers for inputs that are randomised; None (testing) leaves them unchanged.
+            training: Whether the batch is used for training.
         """
         return batch
 
@@ -112,24 +112,24 @@ class TaskModel(nn.Module):
 
 
 def largest_batch(model: nn.Module, dataset: GraphDataset) -> int:
-    """Return how many samples of a split fit the memory budget at once, for a ``TaskModel`` or any other model."""
+    """Return the number of samples of a split that fit the memory budget at once, for any model."""
     return model.largest_batch(dataset) if isinstance(model, TaskModel) else graphs_at_once(dataset)
 
 
 def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
-    """Return how many graphs of a split fit the memory budget at once: at most 1024, at least one.
+    """Return the number of graphs of a split that fit the memory budget at once: at most 1024, at least one.
 
     A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
     largest graph, padded).
 
     Args:
         dataset: The split.
-        tokens: What attends to each other: ``nodes``, ``edges`` for nodes and edges, or None without attention.
+        tokens: The tokens of attention: ``nodes``, ``edges`` (nodes and edges), or None for models without attention.
     """
-    flat, chosen = dataset.flat, dataset.graph_numbers
+    flat, selected = dataset.flat, dataset.graph_numbers
     nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
-    if chosen is not None:
-        nodes, edges = nodes[chosen], edges[chosen]
+    if selected is not None:
+        nodes, edges = nodes[selected], edges[selected]
     columns = edges if flat.schema.directed else 2 * edges
     size = min(MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
     if tokens is not None:
@@ -138,16 +138,17 @@ def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
     return max(1, size)
 
 
-_TAKEN = frozenset(dir(nn.ModuleDict()))
+_RESERVED = frozenset(dir(nn.ModuleDict()))
 
 
 def module_key(name: str) -> str:
     """Return the id of a task, or the name of a feature, as the key of a submodule in an ``nn.ModuleDict``.
 
-    A name that is an attribute of the dictionary, such as ``keys`` or ``type``, gets a hyphen, which no name ends in.
+    A name that is an attribute of the dictionary (for example ``keys`` or ``type``) gets a trailing hyphen; no id or
+    name of a feature ends in a hyphen.
     """
     key = name.replace("/", "__").replace(".", "_")
-    return f"{key}-" if key in _TAKEN else key
+    return f"{key}-" if key in _RESERVED else key
 
 
 def predicted_features(features: Iterable[Feature]) -> tuple[Feature, ...]:
@@ -163,14 +164,14 @@ def predicted_features(features: Iterable[Feature]) -> tuple[Feature, ...]:
 
 
 def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
-    """Return a task's part of a model, of the only task where none is named.
+    """Return the part of a model that belongs to a task.
 
     Args:
         parts: Task id -> part.
-        task_id: The id, or None.
+        task_id: The id of the task; None if the model has only one task.
 
     Raises:
-        ConfigError: If the model was not built for the task, or none is named and there are several.
+        ConfigError: If the model was not built for the task, or ``task_id`` is None and the model has several tasks.
     """
     if task_id is None and len(parts) == 1:
         return next(iter(parts.values()))

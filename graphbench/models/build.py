@@ -1,4 +1,4 @@
-"""Encoder, processor and decoders put together (GraphBench paper, appendix B)."""
+"""The model of graphs: an encoder, a processor and decoders (GraphBench paper, appendix B)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Model(TaskModel):
     """A model for one dataset: ``model(batch)`` returns the raw value of every output feature.
 
     Input features and, if configured, degrees are embedded and summed, the positional encoding is added, and a
-    residual feed-forward network (LN, d -> d -> d) follows, unless left out. The text of the paper does not mention it;
-    with its 2 d^2 weights the parameter counts of tables 24 and 25 come out within 1 %, without it they
-    are 11 % (GIN) and 2 % (GT) short. Those of table 26 come out without it.
+    residual feed-forward network (LN, d -> d -> d) follows unless the configuration leaves it out. The text of the
+    paper does not mention this network. With its 2 d^2 weights the parameter counts of tables 24 and 25 are reproduced
+    within 1 %; without it, they are 11 % (GIN) and 2 % (GT) too low. The counts of table 26 are reproduced without it.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Model(TaskModel):
         Args:
             config: The architecture.
             features: The features of the task.
-            directed: Whether its graphs are directed.
-            shared: Context of the processor that the model shares with others; None for a processor of its own.
+            directed: Whether the graphs of the task are directed.
+            shared: Context of the processor that the model shares with other models; None creates a new processor.
         """
         super().__init__()
         outputs = predicted_features(features)
@@ -121,7 +121,7 @@ class Model(TaskModel):
         processed = used(state)
         require_processed(used, self.config.processor, state, processed, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
-        if "seeds" in batch:  # a part of a large graph, in which the first nodes are learned
+        if "seeds" in batch:  # a part of a large graph: the loss covers its first nodes
             processed = dataclasses.replace(processed, nodes=processed.nodes[: batch.seeds])
         outputs = {}
         for decoder in self.decoders:
@@ -135,16 +135,16 @@ class Model(TaskModel):
         return outputs
 
     def largest_batch(self, dataset: GraphDataset) -> int:
-        """Return how many graphs fit the memory budget; attention over a larger graph is cut into chunks."""
+        """Return the number of graphs that fit the memory budget; attention over a larger graph is cut into chunks."""
         tokens = ("edges" if self.edge_tokens else "nodes") if self.attends else None
         return graphs_at_once(dataset, tokens=tokens)
 
     def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
         """Standardise scalar inputs and targets by their means and standard deviations in a sample of training data.
 
-        Inputs are standardised before they are embedded. Targets: the network predicts in units of the standard
-        deviation around the mean, outputs stay in the target's own unit. The numbers are buffers, saved with the
-        weights. Without a call they are 0 and 1.
+        Inputs are standardised before they are embedded. For targets, the network predicts the deviation from the mean
+        in units of the standard deviation, and the outputs are converted back to the target's unit. Means and standard
+        deviations are buffers, saved with the weights; before this method is called they are 0 and 1.
 
         Args:
             batch: Training graphs, a few thousand at most; never validation or test data.
@@ -158,7 +158,7 @@ class Model(TaskModel):
             decoder.fit_normalisation(batch)
 
     def _values_read(self, batch: Data) -> dict[str, Tensor]:
-        """Return the values of the inputs that the processor reads; an inverse arc has those of its arc."""
+        """Return the values of the inputs that the processor reads; an inverse arc has the values of its arc."""
         values = {f.name: feature_values(batch, f) for f in self.read_by_processor}
         if self.config.inverse_edges:
             on_edges = [f.name for f in self.read_by_processor if f.location is Location.EDGE]
@@ -168,7 +168,7 @@ class Model(TaskModel):
     def _edge_tokens(self, edges: Tensor | None, encoding: Tensor | None, layout: Layout) -> Tensor:
         """Return [M, d]: an edge's embedding plus the encodings of its endpoints, taken on the original graph.
 
-        The graph of tokens has thousands of nodes where a test graph has hundreds, so no encoding is computed on it.
+        The token graph of a test graph with hundreds of nodes has thousands of nodes, so no encoding is computed on it.
         """
         assert edges is not None
         tails, heads = layout.edges
@@ -183,7 +183,7 @@ class Model(TaskModel):
         return self.config.hidden * (self.reads_pooled + len(self.marks) if _is_of_graph(feature) else 1)
 
     def _with_query(self, rows: Tensor, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
-        """Return ``rows`` [B, d] or [N, d], where they are read, and the states of the marked nodes, side by side."""
+        """Return ``rows`` [B, d] or [N, d] (if they are read) concatenated with the states of the marked nodes."""
         masks = [feature_values(batch, feature).reshape(-1, 1).to(nodes.dtype) for feature in self.marks]
         marked = [segment_sum(nodes * mask, layout.graph, layout.num_graphs) for mask in masks]
         if self.sums_nodes:
@@ -194,7 +194,7 @@ class Model(TaskModel):
     def _rows(
         self, location: Location, processed: Processed, edges: Tensor | None, layout: Layout, decoder: Decoder
     ) -> Tensor:
-        """Return the rows [items, d] a decoder reads; of a graph whose nodes' outputs are summed, [N, d]."""
+        """Return the rows [items, d] that a decoder reads; [N, d] if the outputs of a graph's nodes are summed."""
         if decoder.reads_nodes:
             return processed.nodes
         if location is Location.EDGE:
@@ -225,11 +225,11 @@ def build_model(
 def build_model(
     config: ModelConfig | StoryModelConfig, features: Sequence[Feature], *, directed: bool
 ) -> Model | StoryModel:
-    """Return a model for data with these features, freshly initialised from torch's generator.
+    """Return a model for data with the given features, initialised from torch's random generator.
 
     Args:
-        config: The architecture. One for stories reads texts and does not look at the graphs.
-        features: The dataset's features (its card's).
+        config: The architecture. A configuration for stories reads texts and ignores the graphs.
+        features: The features of the dataset, from its card.
         directed: Whether its graphs are directed.
 
     Raises:
@@ -242,7 +242,7 @@ def build_model(
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Return the number of trainable numbers of a model."""
+    """Return the number of trainable parameters of a model."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
@@ -253,10 +253,10 @@ def _is_of_graph(feature: Feature) -> bool:
 def context_of(
     config: ModelConfig, processor: type[Processor], features: Sequence[Feature], directed: bool
 ) -> tuple[Context, str]:
-    """Return the context of the processor of a model for one task, and how graph-level outputs are pooled.
+    """Return the context of a model's processor for one task, and the pooling of graph-level outputs.
 
     Raises:
-        ConfigError: If the configuration asks for what the processor or the graphs do not have.
+        ConfigError: If the configuration asks for something that the processor or the graphs do not support.
     """
     outputs = select(features, Stage.OUTPUT)
     if config.edge_tokens is True and not processor.supports_edge_tokens:
@@ -277,41 +277,41 @@ def context_of(
 
 
 def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Feature]:
-    """Return the inputs a model reads, after checking that every name in the configuration is one."""
+    """Return the inputs that a model reads, after checking that every name in the configuration is an input."""
     inputs = select(features, Stage.INPUT)
     classes = {f.name for f in inputs if f.kind in (Kind.CATEGORICAL, Kind.MASK, Kind.MASK_ONE)}
-    for key, names, known in (
+    for key, names, allowed in (
         ("ignore", config.ignore, {f.name for f in inputs}),
         ("fixed", config.fixed, classes - set(config.ignore)),
     ):
-        unknown = set(names) - known
+        unknown = set(names) - allowed
         if unknown:
-            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs it may name are {sorted(known)}")
+            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs it may name are {sorted(allowed)}")
     return [f for f in inputs if f.name not in config.ignore]
 
 
 def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs that mark the nodes of a query, where the readout reads them."""
+    """Return the inputs that mark the nodes of a query; none if the readout does not read them."""
     if readout == "pooled":
         return ()
-    found = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
-    if not found:
+    marks = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
+    if not marks:
         raise ConfigError(f"readout {readout!r} reads what mask_one inputs mark, and there are none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
         raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
-    return found
+    return marks
 
 
 def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
-    """Warn where a model ignores every input that marks the queried nodes, and pools all nodes."""
+    """Warn if a model ignores every input that marks the queried nodes and pools all nodes."""
     marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
-    asked = [f.name for f in outputs if _is_of_graph(f)]
-    if config.readout == "pooled" and asked and marks and set(marks) <= set(config.ignore):
+    queries = [f.name for f in outputs if _is_of_graph(f)]
+    if config.readout == "pooled" and queries and marks and set(marks) <= set(config.ignore):
         logger.warning(
             "the model ignores %s and pools all nodes: nothing marks the nodes that %s is about; set model.readout to "
             "query or marked, or take a mark out of model.ignore",
             " and ".join(marks),
-            " and ".join(asked),
+            " and ".join(queries),
         )
 
 

@@ -11,22 +11,22 @@ from graphbench.core.validation import StrictModel
 MOST_NUMBERS = 10**10
 """Bound on the estimated size of a model, 40 GB of weights."""
 
-_MODULE_NUMBERS = 10_000  # what a layer's Python objects take, in numbers of four bytes
+_MODULE_NUMBERS = 10_000  # memory of a layer's Python objects, in numbers of four bytes
 
 
 class ArchitectureConfig(StrictModel):
     """Base class of the configurations of models.
 
     Attributes:
-        added: Names of settings that older versions did not have. They are left out of what is written while they have
-            their default, so that configurations and fingerprints of older runs stay as they are.
+        added: Names of settings that older versions did not have. A setting with its default value is left out of the
+            serialised configuration, so that configurations and fingerprints of older runs do not change.
     """
 
     added: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold, however large the settings are."""
+        """A lower bound on the number of weights of a model, valid for settings of any size."""
         return 0
 
     @model_validator(mode="after")
@@ -47,12 +47,12 @@ class ArchitectureConfig(StrictModel):
 
 
 def layers_size(layers: int, numbers: int) -> int:
-    """Return the size of some layers of ``numbers`` weights each, their Python objects included."""
+    """Return the size of ``layers`` layers with ``numbers`` weights each, including their Python objects."""
     return layers * (numbers + _MODULE_NUMBERS)
 
 
 class PositionalConfig(StrictModel):
-    """Which positional encoding is added to the node embeddings, and how it is embedded.
+    """The positional encoding that is added to the node embeddings, and the networks that embed it.
 
     Attributes:
         type: ``none``, ``rwse`` (random-walk return probabilities) or ``lpe`` (Laplacian eigenpairs).
@@ -74,32 +74,32 @@ class ModelConfig(ArchitectureConfig):
     Attributes:
         processor: ``gin``, ``gt``, ``gat``, ``bipartite``, ``mlp``, ``deepsets`` or a name registered with
             ``register_processor``.
-        layers: Number of processor layers; bipartite: of rounds, which share their weights.
+        layers: Number of processor layers; for bipartite, the number of rounds, which share their weights.
         hidden: Embedding width ``d``.
-        heads: Attention heads: gt, where they divide ``hidden``, and the kinds of gat, where they do not share
-            it.
+        heads: Number of attention heads of gt (they divide ``hidden``) and of gat (every head has the full width).
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.
         input_network: Whether a residual feed-forward network stands between the encoder and the processor.
         degrees: Whether the degree of a node is an input (out-degree in directed graphs).
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
-        pooling: How graph-level outputs read the nodes: ``mean`` or ``cls``, from the nodes' mean or a token of the
-            graph; or ``sum``, each node has an output of its own and the graph's is their sum, which can grow with the
-            graph. ``auto`` is ``cls`` where the processor has such a token, else ``mean``.
-        readout: How graph-level outputs are read: ``pooled``, from the pooled nodes alone, or ``query``, from these and
-            the state of every node that a mask_one input marks, concatenated in the card's order; or ``marked``, from
-            the marked nodes alone, so that no sum over all nodes is a shortcut past the path between them.
-        inverse_edges: Directed graphs: every arc is added in reverse, embedded by separate encoders, so that a class
+        pooling: How graph-level outputs read the nodes. ``mean``: from the mean of the nodes. ``cls``: from a graph
+            token. ``sum``: every node has an output, and the graph's output is their sum, which can grow with the
+            graph. ``auto``: ``cls`` if the processor has a graph token, else ``mean``.
+        readout: How graph-level outputs are read. ``pooled``: from the pooled nodes alone. ``query``: from the pooled
+            nodes and the state of every node that a mask_one input marks, concatenated in the card's order.
+            ``marked``: from the marked nodes alone, so that no sum over all nodes bypasses the path between the
+            marked nodes.
+        inverse_edges: Directed graphs: every arc is also added in reverse, with separate encoders, so that a class
             and its inverse are two classes.
         ignore: Inputs that the model does not read.
         fixed: Categorical inputs and masks whose embeddings keep their random initial values.
-        edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: where an output lies on edges.
+        edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: if an output lies on edges.
         attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
             (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
             edge tokens only).
-        options: Settings specific to the processor: those of gat (``GATOptions``) and bipartite (``BipartiteOptions``),
-            or any of a user's processor.
+        options: Settings specific to the processor: ``GATOptions`` for gat, ``BipartiteOptions`` for bipartite, or the
+            settings of a user's processor.
     """
 
     processor: str = "gin"
@@ -123,7 +123,7 @@ class ModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold."""
+        """A lower bound on the number of weights of a model."""
         positional = self.positional
         encoding = 0 if positional.type == "none" else positional.hidden * (positional.k + positional.hidden)
         return encoding + self.heads * self.hidden + layers_size(self.layers, self.hidden**2)

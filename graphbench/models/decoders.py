@@ -24,20 +24,20 @@ class Head(nn.Module):
         self.outer = nn.Linear(hidden, outputs)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return float32 [rows, outputs] of ``rows`` [rows, d]."""
+        """Return the outputs, float32 [rows, outputs], of ``rows`` [rows, d]."""
         result: Tensor = self.outer(self.norm(self.activation(self.inner(rows))))
         return result.float()
 
 
 class Decoder(nn.Module):
-    """The raw value of one output feature, from rows that stand for its items.
+    """The raw value of one output feature, computed from one row per item.
 
-    One logit per item for masks, one per class for categorical features, the value itself for scalars (standardised
-    inside, see :class:`Standardiser`, and given in the target's unit outside). A mask_one over nodes and a graph's
-    pointer are one logit per node; a node's pointer one logit per node of its graph.
+    Masks have one logit per item and categorical features one logit per class. Scalars are the value itself: the
+    decoder works with standardised values (see :class:`Standardiser`) and returns them in the target's unit. A mask_one
+    over nodes and a graph's pointer have one logit per node; a node's pointer has one logit per node of its graph.
 
-    ``summed``: a graph's value is the sum of the values of its nodes, so it can grow with the graph. Scalars are then
-    standardised per node, by the targets over their graphs' numbers of nodes.
+    ``summed``: the value of a graph is the sum of the values of its nodes, so it can grow with the graph. Scalars are
+    then standardised per node: the statistics are those of the target divided by the graph's number of nodes.
     """
 
     def __init__(self, feature: Feature, hidden: int, activation: str, *, summed: bool = False) -> None:
@@ -90,9 +90,9 @@ class Decoder(nn.Module):
 
 
 class EdgeReadout(nn.Module):
-    """Rows for edges, from node and edge embeddings: ``h_u + h_v + e_uv``, or ``A h_u + B h_v + e_uv`` for arcs.
+    """One row per edge, from node and edge embeddings: ``h_u + h_v + e_uv``, or ``A h_u + B h_v + e_uv`` for arcs.
 
-    An undirected edge is read once, so its two directions cannot differ.
+    An undirected edge is read once, so the rows of its two directions cannot differ.
     """
 
     def __init__(self, hidden: int, directed: bool) -> None:
@@ -109,10 +109,10 @@ class EdgeReadout(nn.Module):
 
 
 def check_output(feature: Feature) -> None:
-    """Refuse an output that no decoder of graphs predicts.
+    """Raise an error for an output that no decoder of graphs predicts.
 
     Raises:
-        ConfigError: If its type cannot be predicted at its location.
+        ConfigError: If the feature's type cannot be predicted at the feature's location.
     """
     if feature.kind is Kind.TEXT:
         raise ConfigError(f"output feature {feature.name!r} is a text; write kind: text in the model section")

@@ -1,6 +1,7 @@
 """Encoders: from the input features of a batch to node and edge embeddings.
 
-One linear layer per feature, chosen by its type, summed per location (GraphBench paper, section 3.3.3 and appendix B).
+Every feature has a linear layer, chosen by the feature's type; the embeddings are summed per location (GraphBench
+paper, section 3.3.3 and appendix B).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
 _TINY = 1e-6
-_INVERSE = "inverse"  # key of the encoders of reversed arcs, next to those of the locations
+_INVERSE = "inverse"  # key of the encoders of reversed arcs, beside the keys of the locations
 
 
 class Standardiser(nn.Module):
-    """A mean and a standard deviation per column, kept as buffers, so that they travel with the weights.
+    """A mean and a standard deviation per column, stored as buffers, so that they are saved with the weights.
 
     They are 0 and 1 until :meth:`fit` is called.
     """
@@ -38,7 +39,7 @@ class Standardiser(nn.Module):
     def fit(self, values: Tensor) -> None:
         """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1.
 
-        Constant is a column whose deviation is at most 1e-6 times its largest absolute value, and at most 1e-6.
+        A column is constant if its deviation is at most 1e-6 times its largest absolute value, and at most 1e-6.
         """
         sample = values.double()
         std = sample.std(dim=0, unbiased=False)
@@ -81,7 +82,7 @@ def log_degrees(layout: Layout) -> Tensor:
 
 
 class ClassEncoder(nn.Module):
-    """One vector per class; a mask has two."""
+    """One vector per class; a mask has two classes."""
 
     def __init__(self, feature: Feature, hidden: int) -> None:
         super().__init__()
@@ -96,9 +97,9 @@ class ClassEncoder(nn.Module):
 
 
 class InputEncoder(nn.Module):
-    """Sum of the features' embeddings per location; graph-level features are added to every node of their graph.
+    """The sum of the features' embeddings per location; graph-level features are added to every node of their graph.
 
-    Where a location has no input feature, a learned vector takes its place. Texts are left out.
+    A learned vector replaces the embeddings of a location without input features. Texts are left out.
     """
 
     def __init__(
@@ -116,8 +117,8 @@ class InputEncoder(nn.Module):
             features: The input features.
             hidden: Embedding width ``d``.
             edges: Whether anything reads edge embeddings; otherwise none are made.
-            inverse: Whether every arc is added in reverse: one more encoder per edge feature.
-            fixed: Names of features whose vectors of classes are not trained.
+            inverse: Whether every arc is also added in reverse, which takes one more encoder per edge feature.
+            fixed: Names of features with class vectors that are not trained.
 
         Raises:
             ConfigError: If a feature's type cannot be encoded.
@@ -169,14 +170,14 @@ class InputEncoder(nn.Module):
         both = torch.stack([edges.expand(count, -1), backwards.expand(count, -1)], dim=1)
         return both.flatten(0, 1)
 
-    def _at(self, place: str) -> nn.ModuleList:
-        encoders = self.encoders[place]
+    def _at(self, location: str) -> nn.ModuleList:
+        encoders = self.encoders[location]
         assert isinstance(encoders, nn.ModuleList)
         return encoders
 
-    def _embed(self, batch: Data, place: str) -> Tensor | None:
+    def _embed(self, batch: Data, location: str) -> Tensor | None:
         total: Tensor | None = None
-        for encoder in self._at(place):
+        for encoder in self._at(location):
             assert isinstance(encoder, ScalarEncoder | ClassEncoder)
             part = encoder(feature_values(batch, encoder.feature))
             total = part if total is None else total + part
@@ -187,7 +188,7 @@ def feature_values(batch: Data, feature: Feature) -> Tensor:
     """Return a feature's array from a batch.
 
     Raises:
-        ConfigError: If the batch does not carry it.
+        ConfigError: If the batch does not carry the feature.
     """
     if feature.name not in batch:
         raise ConfigError(

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_LANES = 16  # rows are cut into vectors of as many numbers, see _vectors.LANES
-_THREADS = 4  # torch's operations, which more threads share, are faster above
+_LANES = 16  # rows are cut into vectors of this many numbers, see _vectors.LANES
+_THREADS = 4  # with more threads, torch's parallel operations are faster
 
 
 def is_compiled(width: int = 0, *values: Tensor) -> bool:
-    """Return whether the functions of this file take these tensors and rows of ``width`` numbers.
+    """Return whether the functions of this file support the given tensors and rows of ``width`` numbers.
 
-    They take float32 on the CPU, outside ``torch.compile``, and are meant for few threads. A width of 0 stands for
-    functions of single numbers.
+    The functions support float32 on the CPU, outside ``torch.compile``, and are meant for few threads. A width of 0
+    stands for functions of single numbers.
     """
     if width % _LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS:
         return False
@@ -36,8 +36,8 @@ def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
         IndexError: If an arc ends at no node.
     """
     if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
-        found = f"edge_index holds {int(ends.min())} to {int(ends.max())}"
-        raise IndexError(f"{found}, but there are {len(nodes)} nodes; number them from 0")
+        message = f"edge_index holds {int(ends.min())} to {int(ends.max())}"
+        raise IndexError(f"{message}, but there are {len(nodes)} nodes; number them from 0")
     result: Tensor = _ReluMessages.apply(nodes.contiguous(), edges.contiguous(), ends.contiguous())  # type: ignore[no-untyped-call]
     return result
 
@@ -52,8 +52,8 @@ def relu_pairs(vectors: Tensor, values: Tensor, counts: Tensor, weight: Tensor, 
         weight: float32 [d, 2].
         bias: float32 [d].
     """
-    about = (vectors.detach().contiguous(), values.contiguous(), counts.contiguous())
-    result: Tensor = _ReluPairs.apply(*about, weight.t().contiguous(), bias)  # type: ignore[no-untyped-call]
+    inputs = (vectors.detach().contiguous(), values.contiguous(), counts.contiguous())
+    result: Tensor = _ReluPairs.apply(*inputs, weight.t().contiguous(), bias)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -64,7 +64,7 @@ def scaled_where_kept(values: Tensor, bits: Tensor, lowest: int, scale: float) -
         values: float32 or bfloat16.
         bits: int16, as many as values.
         lowest: The lowest random number that keeps a value.
-        scale: Factor of what is kept.
+        scale: Factor of the kept values.
     """
     result: Tensor = _Kept.apply(values, bits, lowest, scale)  # type: ignore[no-untyped-call]
     return result
@@ -88,8 +88,8 @@ class _ReluMessages(torch.autograd.Function):
         nodes, edges, ends = ctx.saved_tensors
         of_nodes, of_edges = torch.zeros_like(nodes), torch.empty_like(edges)
         (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
-        about = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
-        add_message_gradients(*about, _flat(of_nodes), _flat(of_edges))
+        inputs = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
+        add_message_gradients(*inputs, _flat(of_nodes), _flat(of_edges))
         return of_nodes, of_edges, None
 
 
@@ -110,24 +110,24 @@ class _ReluPairs(torch.autograd.Function):
         from graphbench.models._fused_cpu import add_gradients_of_pairs
 
         vectors, values, counts, weight, bias = ctx.saved_tensors
-        found = [torch.zeros_like(tensor) for tensor in (values, weight, bias)]
+        gradients = [torch.zeros_like(tensor) for tensor in (values, weight, bias)]
         inputs = (vectors.numpy(), values.detach().numpy(), counts.numpy(), _flat(weight), _flat(bias))
-        outputs = (found[0].numpy(), _flat(found[1]), _flat(found[2]))
+        outputs = (gradients[0].numpy(), _flat(gradients[1]), _flat(gradients[2]))
         add_gradients_of_pairs(*inputs, _flat(gradient.contiguous()), *outputs)
-        return None, found[0], None, found[1], found[2]
+        return None, gradients[0], None, gradients[1], gradients[2]
 
 
 class _Kept(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, bits: Tensor, lowest: int, scale: float) -> Tensor:
         ctx.save_for_backward(bits)
-        ctx.about = (lowest, scale, values.dtype)
+        ctx.settings = (lowest, scale, values.dtype)
         return _kept(values, bits, lowest, scale)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        (bits,), (lowest, scale, dtype) = ctx.saved_tensors, ctx.about
+        (bits,), (lowest, scale, dtype) = ctx.saved_tensors, ctx.settings
         return _kept(gradient, bits, lowest, scale).to(dtype), None, None, None
 
 

@@ -1,4 +1,4 @@
-"""How the graphs of a batch lie in its flat arrays, and sums over their nodes."""
+"""The layout of the graphs of a batch in flat arrays, and sums over their nodes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch_geometric.data import Data
 from graphbench.core.errors import ArgumentError
 from graphbench.models.arcs import Arcs, arc_sums
 
-_KEPT = "_graphbench_layout"  # attribute of a batch
+_CACHED = "_graphbench_layout"  # attribute of a batch
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each graph's nodes and edges lie in a batch.
+    """The positions of each graph's nodes and edges in a batch.
 
     Attributes:
         edge_index: int64 [2, E]. Undirected graphs: columns ``2j`` and ``2j + 1`` are the two directions of edge ``j``.
         graph: int64 [N], the graph of each node, non-decreasing.
         ptr: int64 [B+1], first node of each graph.
         num_graphs: B.
-        directed: Whether each column of ``edge_index`` is an arc of its own.
+        directed: Whether each column of ``edge_index`` is a separate arc.
     """
 
     edge_index: Tensor
@@ -37,19 +37,19 @@ class Layout:
     def of(cls, batch: Data, directed: bool) -> Layout:
         """Return the layout of a PyG ``Batch``; a plain ``Data`` is a batch of one graph.
 
-        A batch keeps its layout, so that one that is used again, such as a large graph, is sorted once.
+        A batch keeps its layout, so that a batch that is used repeatedly (for example a large graph) is sorted once.
         """
         edge_index: Tensor = batch.edge_index
         graph = getattr(batch, "batch", None)
         if torch.compiler.is_compiling():
             return cls._made(batch, edge_index, graph, directed)
-        known = batch.__dict__.get(_KEPT)
-        if known is not None and known[0] is edge_index and known[1] is graph and known[2].directed == directed:
-            kept: Layout = known[2]
+        cached = batch.__dict__.get(_CACHED)
+        if cached is not None and cached[0] is edge_index and cached[1] is graph and cached[2].directed == directed:
+            kept: Layout = cached[2]
             return kept
-        found = cls._made(batch, edge_index, graph, directed)
-        batch.__dict__[_KEPT] = (edge_index, graph, found)
-        return found
+        layout = cls._made(batch, edge_index, graph, directed)
+        batch.__dict__[_CACHED] = (edge_index, graph, layout)
+        return layout
 
     @classmethod
     def _made(cls, batch: Data, edge_index: Tensor, graph: Tensor | None, directed: bool) -> Layout:
@@ -65,12 +65,12 @@ class Layout:
 
     @cached_property
     def arcs(self) -> Arcs:
-        """The columns of ``edge_index``, which all layers of a model share sorted."""
+        """The columns of ``edge_index``; all layers of a model share the sorted lists."""
         return Arcs(self.edge_index, self.num_nodes, self.num_nodes, symmetric=not self.directed)
 
     @cached_property
     def in_degrees(self) -> Tensor:
-        """int64 [N], columns of ``edge_index`` that point at each node, counted once for all layers."""
+        """int64 [N], the number of columns of ``edge_index`` that point at each node, counted once for all layers."""
         return torch.bincount(self.edge_index[1], minlength=self.num_nodes)
 
     @property
@@ -85,7 +85,7 @@ class Layout:
 
     @property
     def degrees(self) -> Tensor:
-        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
+        """int64 [N], the number of columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
         return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
 
     @property
@@ -112,10 +112,10 @@ def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
 
 
 def require_nodes(edge_index: Tensor, num_nodes: int) -> None:
-    """Refuse arcs ``edge_index`` that name a node beyond the nodes of a batch: compiled functions would follow them.
+    """Raise an error for arcs to nodes outside the batch, where compiled functions would read foreign memory.
 
     Raises:
-        ArgumentError: If ``edge_index`` is not int64 [2, E], or names no node.
+        ArgumentError: If ``edge_index`` is not int64 [2, E], or holds an id that is not a node of the batch.
     """
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
         raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
@@ -126,15 +126,15 @@ def require_nodes(edge_index: Tensor, num_nodes: int) -> None:
 
 
 def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
-    """Refuse arcs that lead out of their graph, which compiled functions that work graph by graph would follow.
+    """Raise an error for arcs that lead out of their graph: functions compiled graph by graph would follow them.
 
     Args:
         edge_index: int64 [2, E].
         ptr: int64 [B+1], first node of each graph.
 
     Raises:
-        ArgumentError: If the form is another one, ``ptr`` does not rise from 0, or an arc names no node or joins two
-            graphs.
+        ArgumentError: If ``edge_index`` is not int64 [2, E], ``ptr`` does not rise from 0, or an arc leads to an id
+            that is not a node or joins two graphs.
     """
     sizes = ptr.diff()
     if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((sizes < 0).any()):
@@ -147,9 +147,9 @@ def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
 
 
 def add_rows(sums: Tensor, index: Tensor, rows: Tensor) -> Tensor:
-    """Return ``sums`` [N, ...] with each of ``rows`` [E, ...] added to the row that ``index``, int64 [E], names.
+    """Return ``sums`` [N, ...] with row ``e`` of ``rows`` [E, ...] added to row ``index[e]``; ``index`` is int64 [E].
 
-    Under autocast one may be bfloat16 and the other float32, which ``index_add`` refuses: the sum has the wider type.
+    Under autocast one may be bfloat16 and the other float32, which ``index_add`` rejects; the sum has the wider type.
     """
     dtype = torch.promote_types(sums.dtype, rows.dtype)
     return sums.to(dtype).index_add(0, index, rows.to(dtype))

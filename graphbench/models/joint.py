@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class JointModel(TaskModel):
     """One processor, shared by several tasks, with encoders and decoders for each.
 
-    The processor is built for what any of the tasks needs: edges as tokens, a token of the graph. Settings that name
-    inputs (``ignore``, ``fixed``) hold for the tasks that have them.
+    The processor has edge tokens or a graph token if any of the tasks needs them. Settings that name inputs
+    (``ignore``, ``fixed``) apply to the tasks that have these inputs.
     """
 
     def __init__(self, config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
@@ -42,7 +42,9 @@ class JointModel(TaskModel):
         self.ids = tuple(tasks)
         self.tasks = nn.ModuleDict(
             {
-                module_key(id_): Model(_own(config, task), task.features, directed=task.directed, shared=context)
+                module_key(id_): Model(
+                    _config_of_task(config, task), task.features, directed=task.directed, shared=context
+                )
                 for id_, task in tasks.items()
             }
         )
@@ -53,25 +55,25 @@ class JointModel(TaskModel):
         return outputs
 
     def largest_batch(self, dataset: GraphDataset) -> int:
-        """Return how many graphs of a split fit the memory budget at once."""
+        """Return the number of graphs of a split that fit the memory budget at once."""
         return min(self._task(id_).largest_batch(dataset) for id_ in self.ids)
 
     def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
-        """Standardise the scalars of a task by a sample of its training data."""
+        """Standardise the scalars of a task with the statistics of a sample of its training data."""
         self._task(task_id).fit_normalisation(batch)
 
     def _task(self, task_id: str | None) -> Model:
-        found = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)
-        assert isinstance(found, Model)
-        return found
+        model = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)
+        assert isinstance(model, Model)
+        return model
 
 
 def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
-    """Return a model for one task of graphs, or for several that share its processor.
+    """Return a model for one task of graphs, or for several tasks that share its processor.
 
     Args:
         config: The configuration.
-        tasks: Task id -> what the model must know of the task.
+        tasks: Task id -> properties of the task that the model depends on.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
@@ -88,16 +90,16 @@ def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) ->
     return Model(config, task.features, directed=task.directed)
 
 
-def _own(config: ModelConfig, task: TaskFeatures) -> ModelConfig:
-    """Return the configuration with the names of inputs that a task has."""
+def _config_of_task(config: ModelConfig, task: TaskFeatures) -> ModelConfig:
+    """Return the configuration, restricted to names of inputs that the task has."""
     inputs = {f.name for f in select(task.features, Stage.INPUT)}
     named: dict[str, Sequence[str]] = {"ignore": config.ignore, "fixed": config.fixed}
     return config.model_copy(update={key: tuple(n for n in names if n in inputs) for key, names in named.items()})
 
 
 def _refuse_unknown_names(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
-    known = {f.name for task in tasks.values() for f in select(task.features, Stage.INPUT)}
+    inputs = {f.name for task in tasks.values() for f in select(task.features, Stage.INPUT)}
     for key, names in (("ignore", config.ignore), ("fixed", config.fixed)):
-        unknown = set(names) - known
+        unknown = set(names) - inputs
         if unknown:
-            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs of the tasks are {sorted(known)}")
+            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs of the tasks are {sorted(inputs)}")

@@ -1,8 +1,8 @@
 """A small decoder-only transformer that reads and writes characters.
 
-It is the text baseline: a reference point that trains on one device, not a competitor of large models. Positions are
-rotary (Su et al., 2021) or learned, and may be drawn at random from a larger range, as in Ruoss et al. (2023), which
-CLRS-Text's paper evaluates with a range of 10,000.
+It is the text baseline: a reference that trains on one device, not a competitor of large models. Positions are
+rotary (Su et al., 2021) or learned, and may be drawn at random from a larger range (Ruoss et al., 2023). The paper of
+CLRS-Text evaluates random positions with a range of 10,000.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _NEWLINE = 1
 _SHIFT = 30  # from the code of a printable character, 32 to 126, to its token
 _ROTARY_BASE = 10_000.0
 _INITIAL_SCALE = 0.02
-_MAX_PROMPTS = 256  # answered at once
+_MAX_PROMPTS = 256  # of a batch that is answered at once
 _MAX_CACHED_NUMBERS = 2**29  # in the keys and values of a batch
 _MAX_TOKEN_PAIRS = 2**26  # pairs of characters of a batch of prompts
 
 
 class UnreadableText(GraphBenchError, ValueError):
-    """A text that is too long for a model, or has a character outside the vocabulary."""
+    """Raised for a text that is too long for a model or has a character outside the vocabulary."""
 
 
 def encode(text: str) -> NDArray[np.uint8]:
@@ -60,7 +60,7 @@ def encode(text: str) -> NDArray[np.uint8]:
 
 
 def decode(tokens: NDArray[np.uint8]) -> str:
-    """Return the text of tokens, without padding."""
+    """Return the text that the tokens encode, without padding."""
     kept = tokens[tokens != PAD]
     return np.where(kept == _NEWLINE, ord("\n"), kept + _SHIFT).astype(np.uint8).tobytes().decode("ascii")
 
@@ -72,12 +72,12 @@ def draw_positions(count: int, length: int, span: int, generator: torch.Generato
 
 
 class Cache:
-    """Keys and values of the tokens a model has read, so that it reads each token once.
+    """Keys and values of the tokens that a model has read, so that the model reads each token once.
 
     Args:
         model: The model.
         batch: Number of texts.
-        room: Most tokens per text.
+        room: Maximal number of tokens per text.
     """
 
     def __init__(self, model: TextModel, batch: int, room: int) -> None:
@@ -87,7 +87,7 @@ class Cache:
         self.used = 0
 
     def extended(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep the keys and values [B, H, T, d] of new tokens, and return those of all tokens."""
+        """Store the keys and values [B, H, T, d] of new tokens, and return the keys and values of all tokens."""
         end = self.used + keys.shape[2]
         for number, new in enumerate((keys, values)):
             self._kept[number, layer, :, :, self.used : end] = new
@@ -127,7 +127,7 @@ class _Layer(nn.Module):
 
 
 def _rotated(x: Tensor, angles: Tensor) -> Tensor:
-    """Return vectors [B, H, T, d] whose pairs (i, i + d/2) are turned by the angles [B, 1, T, d/2]."""
+    """Return vectors [B, H, T, d] with the pairs (i, i + d/2) rotated by the angles [B, 1, T, d/2]."""
     first, second = x.chunk(2, dim=-1)
     cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], dim=-1)
@@ -154,15 +154,15 @@ class TextModel(TaskModel):
 
     @property
     def span(self) -> int | None:
-        """Number of positions the model knows, or None if it has no bound (rotary, not drawn at random)."""
+        """Number of positions of the model, or None if it has no bound (rotary, not drawn at random)."""
         bound = self.config.context if self.config.positions == "learned" else None
         return self.config.randomised_positions or bound
 
     def text_positions(self, count: int, length: int, generator: torch.Generator | None = None) -> Tensor:
-        """Return positions int64 [count, length] for some texts: 0, 1, 2, ..., or drawn at random.
+        """Return positions int64 [count, length] of ``count`` texts: 0, 1, 2, ..., or drawn at random.
 
         Raises:
-            UnreadableText: If the model does not know that many positions.
+            UnreadableText: If the model has fewer than ``length`` positions.
         """
         if self.span is not None and length > self.span:
             raise UnreadableText(f"a text of {length} characters is too long for a model with {self.span} positions")
@@ -171,10 +171,11 @@ class TextModel(TaskModel):
         return torch.arange(length).expand(count, length)
 
     def training_positions(self, count: int, length: int, generator: torch.Generator | None = None) -> Tensor:
-        """Return positions int64 [count, length] of whole texts, as generation draws them for their beginnings.
+        """Return positions int64 [count, length] of whole texts, drawn as generation draws them.
 
-        Where positions are drawn at random, they are the first of a longer text's, of random length up to the context:
-        while a text is generated, its length is not known, and positions are drawn for the longest it may become.
+        Random positions are the first ``length`` positions of a longer text, with a random length up to the context.
+        The reason: generation does not know the final length of a text, and draws positions for the longest possible
+        text.
         """
         longest = length
         if self.config.randomised_positions is not None and length < self.config.context:
@@ -184,7 +185,7 @@ class TextModel(TaskModel):
     def forward(self, batch: TextBatch, task_id: str | None = None) -> Tensor:
         """Return the logits of the character after each token, float [B, T - 1, VOCABULARY].
 
-        Where the batch has no positions and they are random, they are drawn from torch's global generator.
+        If positions are random and the batch has none, they are drawn from torch's global generator.
         """
         assert batch.tokens is not None
         positions = batch.positions
@@ -200,20 +201,20 @@ class TextModel(TaskModel):
         *,
         training: bool = False,
     ) -> TextBatch:
-        """Return the batch with tokens and targets, and with positions drawn from ``generator`` where there is one.
+        """Return the batch with tokens and targets, and with positions drawn from ``generator`` unless it is None.
 
         Raises:
             UnreadableText: If a character is not in the vocabulary, or a text with its reference is too long.
         """
         lengths = np.array([len(p) + len(r) for p, r in zip(batch.prompts, batch.references, strict=True)], np.int64)
-        places = np.arange(lengths.max())
-        inside = places < lengths[:, None]
+        columns = np.arange(lengths.max())
+        inside = columns < lengths[:, None]
         tokens = np.full(inside.shape, PAD, np.int64)
         pieces = (text for pair in zip(batch.prompts, batch.references, strict=True) for text in pair)
         tokens[inside] = encode("".join(pieces))
-        scored = inside & (places >= np.array([len(prompt) for prompt in batch.prompts])[:, None])
+        scored = inside & (columns >= np.array([len(prompt) for prompt in batch.prompts])[:, None])
         targets = np.where(scored, tokens, NOT_SCORED)
-        count, length = len(lengths), len(places) - 1
+        count, length = len(lengths), len(columns) - 1
         return replace(
             batch,
             tokens=torch.from_numpy(tokens[:, :-1]),
@@ -223,46 +224,47 @@ class TextModel(TaskModel):
 
     @torch.inference_mode()
     def predict(self, batch: TextBatch, task_id: str | None = None) -> list[str]:
-        """Return the model's answer to every prompt, in their order.
+        """Return the model's answer to every prompt, in the order of the prompts.
 
-        Prompts of similar length are answered together, as many at once as the memory budget allows. A prompt that has
-        more characters than the model knows positions, its reference included, is not read: its answer is empty.
+        Prompts of similar length are answered together, as many at once as the memory budget allows. A prompt is not
+        read, and its answer is empty, if the prompt and its reference have more characters than the model has
+        positions.
         """
         complete, answers = TextGenerator(self), [""] * batch.num_graphs
         was_training = self.training
         try:
             for numbers in self.answered_together(batch):
                 room = room_for(max(len(batch.references[i]) for i in numbers))
-                found = complete([batch.prompts[i] for i in numbers], room)
-                for number, answer in zip(numbers, found, strict=True):
+                completions = complete([batch.prompts[i] for i in numbers], room)
+                for number, answer in zip(numbers, completions, strict=True):
                     answers[number] = answer
         finally:
             self.train(was_training)
         return answers
 
     def answered_together(self, batch: TextBatch) -> Iterator[list[int]]:
-        """Yield numbers of prompts of similar length whose references fit the positions behind the longest one."""
-        config, chosen, longest = self.config, list[int](), 0
+        """Yield numbers of prompts of similar length; the references fit the positions behind the longest prompt."""
+        config, group, longest = self.config, list[int](), 0
         unread = set(self.too_long(batch.prompts, batch.references))
-        asked = (number for number in range(batch.num_graphs) if number not in unread)
-        for number in sorted(asked, key=lambda i: len(batch.prompts[i])):
+        readable = (number for number in range(batch.num_graphs) if number not in unread)
+        for number in sorted(readable, key=lambda i: len(batch.prompts[i])):
             length = len(batch.prompts[number])
             longest = max(longest, len(batch.references[number]))
-            count, total = len(chosen) + 1, length + room_for(longest)
+            count, total = len(group) + 1, length + room_for(longest)
             full = (
                 count * length**2 > _MAX_TOKEN_PAIRS
                 or 2 * config.layers * config.hidden * count * total > _MAX_CACHED_NUMBERS
             )
             full |= self.span is not None and length + longest > self.span
-            if full and chosen:
-                yield chosen
-                chosen, longest = [], len(batch.references[number])
-            chosen.append(number)
-        if chosen:
-            yield chosen
+            if full and group:
+                yield group
+                group, longest = [], len(batch.references[number])
+            group.append(number)
+        if group:
+            yield group
 
     def too_long(self, prompts: Sequence[str], references: Sequence[str]) -> list[int]:
-        """Return the numbers of the prompts that have more characters, with their references, than known positions."""
+        """Return the numbers of the prompts that are longer, with their references, than the model's positions."""
         span = self.span
         if span is None:
             return []
@@ -270,7 +272,7 @@ class TextModel(TaskModel):
         return [number for number, (prompt, reference) in enumerate(pairs) if len(prompt) + len(reference) > span]
 
     def largest_batch(self, dataset: GraphDataset) -> int:
-        """Return how many prompts to pass to ``predict``, which splits them further where they are long."""
+        """Return the number of prompts to pass to ``predict``, which splits batches of long prompts further."""
         return _MAX_PROMPTS
 
     def logits(
@@ -281,8 +283,8 @@ class TextModel(TaskModel):
         Args:
             tokens: int64 [B, T].
             positions: int64 [B, T], from :meth:`text_positions`.
-            mask: bool [B, 1, T, tokens read so far + T]: which tokens each token sees; None for all before it.
-            cache: What was read before; the new tokens are added to it.
+            mask: bool [B, 1, T, tokens read so far + T]: the tokens that each token sees; None for all preceding ones.
+            cache: Keys and values of the tokens read so far; the new tokens are added to it.
         """
         x, angles = self.embedding(tokens), None
         if self.positions is not None:
@@ -299,10 +301,10 @@ class TextModel(TaskModel):
 
 
 def require_texts(task_id: str, features: Sequence[Feature]) -> None:
-    """Refuse a task that is not a text of graphs, given a text of graphs.
+    """Raise an error for a task that does not predict one text of a graph from texts of the graph.
 
     Raises:
-        ConfigError: If its features hold anything else to predict, or no text to read.
+        ConfigError: If the features have another output than one text, or no text as input.
     """
     texts = [f for f in features if f.kind is Kind.TEXT and f.location is Location.GRAPH]
     outputs = select(features, Stage.OUTPUT)
@@ -311,11 +313,11 @@ def require_texts(task_id: str, features: Sequence[Feature]) -> None:
 
 
 class TextGenerator:
-    """A :class:`TextModel` that completes texts, one most likely character after the other.
+    """A :class:`TextModel` that completes texts greedily, character by character.
 
     Args:
         model: The model.
-        name: Model and settings in words.
+        name: Description of the model and its settings.
         seed: Seed of positions that are drawn at random.
     """
 
@@ -326,7 +328,7 @@ class TextGenerator:
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
-        """Return what follows each text, up to an empty line or ``characters`` characters.
+        """Return the completion of each text, up to an empty line or ``characters`` characters.
 
         Raises:
             UnreadableText: If a text is too long for the model, or has a character outside the vocabulary.
@@ -345,21 +347,21 @@ class TextGenerator:
         cache = Cache(model, count, length + room)
         written = torch.full((count, room), PAD, device=device)
         done = torch.zeros(count, dtype=torch.bool, device=device)
-        for place in range(room):
+        for step in range(room):
             logits = model.logits(tokens, positions[:, cache.used : cache.used + tokens.shape[1]], mask, cache)[:, -1]
             logits[:, PAD] = -torch.inf
-            written[:, place] = logits.argmax(-1)
-            if place > 0:
-                done |= (written[:, place - 1 : place + 1] == _NEWLINE).all(-1)
+            written[:, step] = logits.argmax(-1)
+            if step > 0:
+                done |= (written[:, step - 1 : step + 1] == _NEWLINE).all(-1)
             if bool(done.all()):
                 break
-            tokens, mask = written[:, place : place + 1], seen[:, None, None, : cache.used + 1]
+            tokens, mask = written[:, step : step + 1], seen[:, None, None, : cache.used + 1]
         rows = written.cpu().numpy().astype(np.uint8)
         return [decode(row).split(STOP)[0] for row in rows]
 
 
 def _padded_on_the_left(texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Return tokens int64 [B, T], all texts ending at the same place, and the padding before each, int64 [B]."""
+    """Return tokens int64 [B, T], all texts ending at the last column, and the padding before each, int64 [B]."""
     rows = [encode(text) for text in texts]
     length = max(map(len, rows))
     tokens = np.full((len(rows), length), PAD, np.int64)
@@ -369,6 +371,6 @@ def _padded_on_the_left(texts: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 
 def _shifted(positions: Tensor, padding: Tensor) -> Tensor:
-    """Return the positions [B, T] moved to the right by the padding [B], so that each text has its own first ones."""
-    places = (torch.arange(positions.shape[1]) - padding[:, None]).clamp(min=0)
-    return positions.gather(1, places)
+    """Return the positions [B, T] moved right by the padding [B], so that each text starts at its first position."""
+    columns = (torch.arange(positions.shape[1]) - padding[:, None]).clamp(min=0)
+    return positions.gather(1, columns)

@@ -17,7 +17,7 @@ class TextModelConfig(ArchitectureConfig):
         layers: Number of layers.
         hidden: Embedding width.
         heads: Attention heads; their width ``hidden / heads`` must be an even number.
-        context: Most characters of a prompt and its reference together.
+        context: Maximal number of characters of a prompt and its reference together.
         dropout: Dropout rate on the output of each residual branch.
         positions: ``rope`` (rotary) or ``learned``.
         randomised_positions: Range L from which the positions of a text are drawn at random, in ascending order; None
@@ -35,9 +35,9 @@ class TextModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights and the positions of one text hold."""
-        known = self.randomised_positions or self.context
-        positions = known * (self.hidden if self.positions == "learned" else 1)
+        """A lower bound on the number of a model's weights and of the positions of one text."""
+        span = self.randomised_positions or self.context
+        positions = span * (self.hidden if self.positions == "learned" else 1)
         return positions + layers_size(self.layers, 12 * self.hidden**2)
 
     @model_validator(mode="after")

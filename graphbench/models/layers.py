@@ -13,7 +13,7 @@ _LOWEST = -(1 << 15)
 
 
 class Dropout(nn.Module):
-    """Dropout whose random bits are drawn 16 at a time on the CPU, where torch's own takes a tenth of a training step.
+    """Dropout that draws 16 random bits per element on the CPU: torch's dropout takes a tenth of a training step there.
 
     The rate is rounded to a multiple of 2^-16 on the CPU, and the scale accordingly, so the expectation stays exact.
     """
@@ -37,7 +37,7 @@ class Dropout(nn.Module):
         return x * ((bits.view(x.shape) >= lowest) * scale)
 
     def extra_repr(self) -> str:
-        """Return what ``repr`` shows."""
+        """Return the description that ``repr`` shows."""
         return f"rate={self.rate}"
 
 
@@ -73,7 +73,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def branch(self, x: Tensor) -> Tensor:
-        """Return what is added to ``x`` [..., d]."""
+        """Return the branch that is added to ``x`` [..., d]."""
         result: Tensor = self.dropout(self.outer(self.activation(self.inner(self.norm(x)))))
         return result
 
@@ -83,7 +83,7 @@ class FeedForward(nn.Module):
 
 
 def activation_function(name: str) -> nn.Module:
-    """Return the activation of that name, ``gelu`` (exact) or ``relu``."""
+    """Return the activation with the given name, ``gelu`` (exact) or ``relu``."""
     return nn.GELU() if name == "gelu" else nn.ReLU()
 
 

@@ -8,8 +8,8 @@ categorical(k)      cross-entropy                               probabilities, [
 mask_one            cross-entropy over the graph's nodes        1 at the best node of each graph, else 0
 pointer,            cross-entropy over the graph's nodes        the best node's id within its graph
 permutation
-scalar              mean absolute error, or mean squared        the value
-                    error if the metric is made of those
+scalar              mean absolute error; mean squared error     the value
+                    if the metric is a squared error
 ==================  ==========================================  ======================================
 """
 
@@ -47,13 +47,13 @@ def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
     The two directions of an undirected edge have the same prediction and label, so they count alike.
 
     Args:
-        outputs: What the model returned for ``batch``.
+        outputs: The model's outputs for ``batch``.
         batch: Carries one target array per output feature.
-        features: The dataset's features; those that are no outputs are ignored.
-        squared: Whether errors of scalars are squared; else their absolute values count.
+        features: The dataset's features; features other than outputs are ignored.
+        squared: Whether errors of scalars are squared; otherwise their absolute values are used.
 
     Raises:
-        ConfigError: If the batch lacks a target, or its shape is not that of the output.
+        ConfigError: If the batch lacks a target, or the shapes of target and output differ.
     """
     total = torch.zeros((), device=next(iter(outputs.values())).device)
     for value in losses(outputs, batch, features, squared=squared).values():
@@ -72,10 +72,10 @@ def losses(
 
 
 def loss_weights(batch: Data, features: Sequence[Feature]) -> dict[str, Tensor | float]:
-    """Return over how many items each of the means of :func:`losses` is taken.
+    """Return the number of items over which each of the means of :func:`losses` is taken.
 
-    These are the rows of the output, or the graphs where one node per graph is chosen. The loss of a batch is the mean
-    of the losses of its parts with these weights.
+    The items are the rows of the output, or the graphs if one node per graph is chosen. The loss of a batch is the mean
+    of the losses of its parts, weighted by these numbers.
     """
     return {f.name: float(_items(batch, f)) for f in select(features, Stage.OUTPUT)}
 
@@ -84,7 +84,7 @@ def text_losses(logits: Tensor, batch: TextBatch, features: Sequence[Feature]) -
     """Return the mean cross-entropy of the references' characters in nats, by the name of the output.
 
     Args:
-        logits: What the model returned for ``batch``.
+        logits: The logits that the model returned for ``batch``.
         batch: Prompts and references as tokens.
         features: The features of the card.
     """
@@ -94,7 +94,7 @@ def text_losses(logits: Tensor, batch: TextBatch, features: Sequence[Feature]) -
 
 
 def text_loss_weights(batch: TextBatch, features: Sequence[Feature]) -> dict[str, Tensor | float]:
-    """Return over how many characters the mean of :func:`text_losses` is taken."""
+    """Return the number of characters over which the mean of :func:`text_losses` is taken."""
     assert batch.targets is not None
     return {select(features, Stage.OUTPUT)[0].name: (batch.targets != NOT_SCORED).sum()}
 
@@ -102,13 +102,12 @@ def text_loss_weights(batch: TextBatch, features: Sequence[Feature]) -> dict[str
 def predictions(
     outputs: Mapping[str, Tensor], features: Sequence[Feature], batch: Data | None = None
 ) -> dict[str, Tensor]:
-    """Return what an evaluator scores, per output feature (see the table of this module).
+    """Return the predictions that an evaluator scores, per output feature (see the table of this module).
 
     Args:
-        outputs: What the model returned.
-        features: The dataset's features; those that are no outputs are ignored.
-        batch: The batch; needed only for mask_one outputs and pointers of graphs, whose choice is among a graph's
-            nodes.
+        outputs: The outputs of the model.
+        features: The dataset's features; features other than outputs are ignored.
+        batch: The batch; needed only for mask_one outputs and pointers of graphs, which choose among a graph's nodes.
 
     Raises:
         ConfigError: If ``batch`` is needed and missing.

@@ -16,10 +16,10 @@ from graphbench.models.config import PositionalConfig
 from graphbench.models.fused import is_compiled, relu_pairs
 from graphbench.models.graphs import Layout, require_arcs
 
-_CHUNK_BYTES = 1 << 28  # dense matrices held at once
-_LARGEST_COMPILED = 256  # nodes; beyond, the matrices of several graphs fit no cache
+_CHUNK_BYTES = 1 << 28  # bound on the dense matrices in memory
+_LARGEST_COMPILED = 256  # nodes; the matrices of several larger graphs fit no cache
 _SMALL_COMPILED = 64  # nodes; above, torch is faster if fewer than _FEW graphs are over half as large as the largest,
-_FEW = 8  # because lanes that are empty or hold small graphs cost as much as the others
+_FEW = 8  # because lanes that are empty or hold small graphs cost as much as full lanes
 _SIZE_STEP = 8  # graphs are padded to a multiple of this many nodes when their sizes differ
 
 
@@ -30,14 +30,14 @@ def random_walk_encoding(
     """Return the probabilities of being back after 1, ..., k steps of a random walk (RWSE; Dwivedi et al., 2022).
 
     Equal to ``torch_geometric.transforms.AddRandomWalkPE(k)`` up to rounding: column ``i - 1`` is ``diag(P^i)`` with
-    ``P = D^-1 A``. A node that no arc leaves has 0 throughout. On the CPU a compiled kernel does the work, elsewhere
+    ``P = D^-1 A``. All values of a node without outgoing arcs are 0. The CPU runs a compiled kernel, other devices run
     batched dense products.
 
     Args:
         edge_index: int64 [2, E].
         ptr: int64 [B+1], first node of each graph.
         k: Longest walk.
-        symmetric: Whether every edge is present in both directions; halves the work.
+        symmetric: Whether every edge is present in both directions, which halves the work.
         self_loops: Whether one loop is added to every node first.
 
     Returns:
@@ -58,7 +58,7 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
 
     The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are
     zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1). On the CPU a compiled
-    kernel solves several graphs of up to 256 nodes at once; elsewhere torch does.
+    kernel solves several graphs of up to 256 nodes at once; in all other cases torch's eigensolver is used.
 
     Args:
         edge_index: int64 [2, E].
@@ -77,14 +77,14 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         source, target = edge_index.contiguous().numpy()
         bounds = ptr.numpy()
         arcs = neighbour_lists(source, target, bounds[-1], False)
-        found_values, found_vectors, converged = lowest_pairs(*arcs, bounds, np.diff(bounds).argsort(kind="stable"), k)
+        values, vectors, converged = lowest_pairs(*arcs, bounds, np.diff(bounds).argsort(kind="stable"), k)
         if converged:
-            return torch.from_numpy(found_values), torch.from_numpy(found_vectors)
+            return torch.from_numpy(values), torch.from_numpy(vectors)
     return _dense_laplacian_encoding(edge_index, ptr, k)
 
 
 class RandomWalkEncoder(nn.Module):
-    """Return probabilities [N, k] to embeddings [N, d]: Linear(k, hidden), ReLU, Linear(hidden, d)."""
+    """Maps return probabilities [N, k] to embeddings [N, d]: Linear(k, hidden), ReLU, Linear(hidden, d)."""
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
         super().__init__()
@@ -108,12 +108,12 @@ class RandomWalkEncoder(nn.Module):
 
 
 class LaplacianEncoder(nn.Module):
-    """Eigenpairs to embeddings: ``rho(sum_j phi(v_j, lambda_j + eps_j))`` over the pairs that exist.
+    """Maps eigenpairs to embeddings: ``rho(sum_j phi(v_j, lambda_j + eps_j))``, summed over the existing pairs.
 
     ``phi`` is Linear(2, hidden), ReLU, Linear(hidden, hidden), and ``rho`` Linear(hidden, hidden), ReLU,
     Linear(hidden, d). ``phi``'s second layer is linear, so it is applied once to the sum instead of to every pair,
-    which is the same function at 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training every
-    eigenvector of every graph gets a random sign.
+    which computes the same function with 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training,
+    every eigenvector of every graph gets a random sign.
     """
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
@@ -143,7 +143,7 @@ class LaplacianEncoder(nn.Module):
         return embedded
 
     def _sum_of_pairs(self, values: Tensor, vectors: Tensor, sizes: Tensor, smallest: int) -> Tensor:
-        """Return the sum of phi's inner layer over the pairs that exist, [N, hidden]; ``sizes`` int64 [N]."""
+        """Return the sum of phi's inner layer over the existing pairs, [N, hidden]; ``sizes`` int64 [N]."""
         inner_layer = self.phi_inner
         if is_compiled(inner_layer.out_features, values, vectors, inner_layer.weight):
             counts = sizes.clamp(max=values.shape[1])
@@ -156,7 +156,7 @@ class LaplacianEncoder(nn.Module):
 
 
 def positional_encoder(config: PositionalConfig, width: int) -> RandomWalkEncoder | LaplacianEncoder | None:
-    """Return the encoder a configuration asks for; None for ``type: none``."""
+    """Return the encoder of a configuration; None for ``type: none``."""
     if config.type == "rwse":
         return RandomWalkEncoder(config, width)
     return LaplacianEncoder(config, width) if config.type == "lpe" else None
@@ -164,7 +164,7 @@ def positional_encoder(config: PositionalConfig, width: int) -> RandomWalkEncode
 
 @dataclass(frozen=True, slots=True)
 class _DenseGroup:
-    """Some graphs of a batch as dense matrices of one size."""
+    """Graphs of a batch as dense matrices of one size."""
 
     size: int
     adjacency: Tensor  # float32 [G, size, size], number of arcs from row to column
@@ -190,22 +190,22 @@ def _dense_group(
     row_of_graph = torch.full((ptr.numel() - 1,), -1, device=ptr.device)
     row_of_graph[members] = torch.arange(members.numel(), device=ptr.device)
     slot = row_of_graph[graph] * size + torch.arange(num_nodes, device=ptr.device) - ptr[graph]
-    chosen = row_of_graph[graph] >= 0
+    in_group = row_of_graph[graph] >= 0
     source, target = edge_index
     if members.numel() < ptr.numel() - 1:
-        inside = chosen[source]
+        inside = in_group[source]
         source, target = source[inside], target[inside]
     flat = slot[source] * size + slot[target] % size
     adjacency = torch.zeros(members.numel() * size * size, device=ptr.device)
     adjacency.index_add_(0, flat, torch.ones(flat.numel(), device=ptr.device))
     real = torch.zeros(members.numel() * size, dtype=torch.bool, device=ptr.device)
-    real[slot[chosen]] = True
-    nodes = chosen.nonzero().squeeze(1)
+    real[slot[in_group]] = True
+    nodes = in_group.nonzero().squeeze(1)
     return _DenseGroup(size, adjacency.view(-1, size, size), real.view(-1, size), nodes)
 
 
 def _fits_compiled_kernel(ptr: Tensor) -> bool:
-    """Return whether the compiled kernel is faster for graphs of these sizes."""
+    """Return whether the compiled kernel is faster than torch for graphs of the given sizes."""
     sizes = ptr.diff()
     largest = int(sizes.max()) if sizes.numel() else 0
     if largest <= _SMALL_COMPILED:
@@ -214,13 +214,13 @@ def _fits_compiled_kernel(ptr: Tensor) -> bool:
 
 
 def _dense_laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return what :func:`laplacian_encoding` does, by torch's batched eigensolver."""
+    """Return the result of :func:`laplacian_encoding`, computed by torch's batched eigensolver."""
     values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
     vectors = torch.zeros_like(values)
     for group in _dense_groups(edge_index, ptr):
         adjacency = (group.adjacency + group.adjacency.transpose(1, 2)).clamp(max=1.0)
         degree = adjacency.sum(dim=2)
-        # Padding gets an eigenvalue above all others (2 * max degree bounds them), so it never mixes with the graph.
+        # Padding gets an eigenvalue above the graph's (at most 2 * max degree), so it never mixes with the graph.
         degree = torch.where(group.real, degree, 2.0 * degree.max() + 1.0)
         with _one_thread(adjacency.device):
             spectrum, basis = torch.linalg.eigh(torch.diag_embed(degree) - adjacency)
@@ -235,7 +235,7 @@ def _dense_laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[
 def _dense_random_walk_encoding(
     edge_index: Tensor, ptr: Tensor, k: int, *, symmetric: bool, self_loops: bool
 ) -> Tensor:
-    """Return what :func:`random_walk_encoding` does, by batched products of dense matrices in float32."""
+    """Return the result of :func:`random_walk_encoding`, computed by products of dense float32 matrices."""
     out = torch.zeros(int(ptr[-1]), k, device=ptr.device)
     for group in _dense_groups(edge_index, ptr):
         adjacency = group.adjacency

@@ -1,4 +1,4 @@
-"""The registry of processors: by name, and by what they consume. This module loads no torch.
+"""The registry of processors, by name and by kind of input. This module loads no torch.
 
 ======== ================================================= ====================================================
 consumes base class                                        map
@@ -24,25 +24,25 @@ from graphbench.core.suggestions import closest
 Consumes = Literal["sparse", "dense", "tokens"]
 
 _REGISTRIES: dict[str, Registry[type[Any]]] = {kind: Registry("processor", UnknownModel) for kind in get_args(Consumes)}
-"""What processors consume -> the registry of their classes."""
+"""Kind of input -> the registry of the processors that consume it."""
 
 _BUILT_IN = ("graphbench.models.processors", "graphbench.models.trajectory.processors")
-"""Packages that register the built-in processors; they are imported when a name is first looked up or registered."""
+"""Packages that register the built-in processors; the first look-up or registration of a name imports them."""
 
 _P = TypeVar("_P", bound=type[Any])
 
 
 def register_processor(name: str, consumes: Consumes = "sparse") -> Callable[[_P], _P]:
-    """Return a class decorator that makes a processor available to the configurations of models under a name.
+    """Return a class decorator that registers a processor under a name for the configurations of models.
 
     One name may stand for several classes, one for each kind of input.
 
     Args:
         name: The name.
-        consumes: What the class consumes: ``sparse`` graphs, ``dense`` pairs of nodes, or ``tokens``.
+        consumes: The kind of input: ``sparse`` graphs, ``dense`` pairs of nodes, or ``tokens``.
 
     Raises:
-        PluginError: If another class already has the name, or there is no such kind of input.
+        PluginError: If another class already has the name, or the kind of input is unknown.
     """
     if consumes not in _REGISTRIES:
         raise PluginError(f"consumes={consumes!r} is unknown; a processor consumes {' or '.join(_REGISTRIES)}")
@@ -50,30 +50,32 @@ def register_processor(name: str, consumes: Consumes = "sparse") -> Callable[[_P
     def register(cls: _P) -> _P:
         if owner_of(cls.__module__) != BUILT_IN:
             _import_built_in()
-        known = _REGISTRIES[consumes]
-        if known.owner(name) is not None and _place(known[name]) != _place(cls):
-            raise PluginError(f"processor name {name!r} is taken by {'.'.join(_place(known[name]))}; choose another")
-        known.add(name, cls, cls.__module__)
+        registry = _REGISTRIES[consumes]
+        if registry.owner(name) is not None and _path_of(registry[name]) != _path_of(cls):
+            raise PluginError(
+                f"processor name {name!r} is taken by {'.'.join(_path_of(registry[name]))}; choose another"
+            )
+        registry.add(name, cls, cls.__module__)
         return cls
 
     return register
 
 
 def processor_class(name: str, *consumes: Consumes) -> type[Any]:
-    """Return the class of a processor for the first of some kinds of input that it consumes.
+    """Return the class of a processor for the first of the given kinds of input that the processor consumes.
 
     Args:
         name: Name of the processor.
-        consumes: The kinds of input that a model can feed, the preferred one first.
+        consumes: The kinds of input that a model can feed, in order of preference.
 
     Raises:
-        UnknownModel: If there is no processor of the name, or none that consumes what the model feeds.
+        UnknownModel: If no processor has the name, or no processor of that name consumes an input that the model feeds.
     """
     forms = processor_forms(name)
     if not forms:
-        known = processor_names(*consumes)
+        names = processor_names(*consumes)
         raise UnknownModel(
-            f"unknown processor {name!r}{closest(name, known)} (known: {', '.join(known)}; register_processor adds one "
+            f"unknown processor {name!r}{closest(name, names)} (known: {', '.join(names)}; register_processor adds one "
             f"of your own){about_broken()}"
         )
     for kind in consumes:
@@ -86,13 +88,13 @@ def processor_class(name: str, *consumes: Consumes) -> type[Any]:
 
 
 def processor_forms(name: str) -> list[str]:
-    """Return the kinds of input that the processors of a name consume; none where there is no such processor."""
+    """Return the kinds of input that the processors with a name consume; empty if no processor has the name."""
     _import_built_in()
-    return [kind for kind, known in _REGISTRIES.items() if name in known]
+    return [kind for kind, registry in _REGISTRIES.items() if name in registry]
 
 
 def processor_names(*consumes: Consumes) -> list[str]:
-    """Return the names of the processors that consume one of some kinds of input, sorted."""
+    """Return the sorted names of the processors that consume one of the given kinds of input."""
     _import_built_in()
     return sorted({name for kind in consumes for name in _REGISTRIES[kind]})
 
@@ -102,5 +104,5 @@ def _import_built_in() -> None:
         import_module(package)
 
 
-def _place(cls: type[Any]) -> tuple[str, str]:
+def _path_of(cls: type[Any]) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__

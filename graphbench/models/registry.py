@@ -1,4 +1,4 @@
-"""The registry of architectures: what ``kind`` of a configuration's model section stands for. It loads no torch."""
+"""The registry of architectures, by the ``kind`` of a configuration's model section. This module loads no torch."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Architecture:
     """One kind of model.
 
     Attributes:
-        kind: What ``model.kind`` of a configuration says.
-        config: The schema of the model section, with an attribute ``estimated_size`` where its models may be large.
-        build: Returns a model of a configuration for tasks, task id -> what the model must know of it, freshly
-            initialised from torch's generator. It raises ``ConfigError`` for tasks that it cannot serve.
-        learner: Which learner trains its models: ``torch``, ``tabular``, or ``module:Class`` of another
+        kind: The value of ``model.kind`` in a configuration.
+        config: The schema of the model section, with an attribute ``estimated_size`` if its models may be large.
+        build: Takes a configuration and the tasks (task id -> properties of the task), and returns a model initialised
+            from torch's generator. It raises ``ConfigError`` for tasks that the model cannot serve.
+        learner: The learner that trains the models: ``torch``, ``tabular``, or ``module:Class`` of another
             ``LearnerClass``.
-        has_steps: Whether they are trained in optimizer steps, which are then the budget of a search; the budget of
-            others is the number of training samples.
-        complete: Returns the configuration with what it takes from the training data, such as a vocabulary; it is
-            called with the tasks and, by task id, batches of the training split. A completed one stays as it is.
+        has_steps: Whether the models are trained in optimizer steps, which are then the budget of a search. The budget
+            of other models is the number of training samples.
+        complete: Returns the configuration completed with values from the training data, for example a vocabulary. It
+            takes the tasks and, by task id, batches of the training split. A completed configuration does not change.
     """
 
     kind: str
@@ -63,12 +63,12 @@ def register_architecture(new: Architecture) -> None:
     """Make a kind of model available to configurations.
 
     Raises:
-        PluginError: If there is another one of that kind, or of the same configuration.
+        PluginError: If another architecture has the same kind or the same configuration class.
     """
     module = calling_module()
-    for kind, known, _ in _ARCHITECTURES.registered():
-        if known.config is new.config and kind != new.kind:
-            raise PluginError(f"the kind of model {kind!r} has the configuration {known.config.__name__} already")
+    for kind, registered, _ in _ARCHITECTURES.registered():
+        if registered.config is new.config and kind != new.kind:
+            raise PluginError(f"the kind of model {kind!r} has the configuration {registered.config.__name__} already")
     _ARCHITECTURES.add(new.kind, new, module)
 
 
@@ -81,7 +81,7 @@ def architecture(kind: str) -> Architecture:
     """Return a kind of model.
 
     Raises:
-        UnknownModel: If there is none; the message suggests the nearest.
+        UnknownModel: If the kind is unknown; the message suggests the nearest kind.
     """
     return _ARCHITECTURES.find(kind)
 
@@ -90,26 +90,26 @@ def architecture_of(config: BaseModel) -> Architecture:
     """Return the kind of model that a configuration describes.
 
     Raises:
-        UnknownModel: If no architecture has configurations of that class.
+        UnknownModel: If no architecture has configurations of this class.
     """
-    for known in _ARCHITECTURES.values():
-        if type(config) is known.config:
-            return known
+    for registered in _ARCHITECTURES.values():
+        if type(config) is registered.config:
+            return registered
     raise UnknownModel(f"{type(config).__name__} is the configuration of no model; register_architecture adds one")
 
 
 def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
-    """Return a model for one task or for several that share its processor, freshly initialised.
+    """Return a newly initialised model for one task, or for several tasks that share its processor.
 
     Args:
         config: The configuration, of any kind.
-        tasks: Task id -> what the model must know of the task.
+        tasks: Task id -> properties of the task that the model depends on.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
         ConfigError: If the configuration does not fit the tasks, or the model does not fit into memory.
     """
-    known = architecture_of(config)
+    registered = architecture_of(config)
     if not tasks:
         raise ConfigError("a model needs at least one task")
     size, memory = getattr(config, "estimated_size", 0) * _BYTES_PER_NUMBER, _memory_bytes()
@@ -118,7 +118,7 @@ def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> Ta
             f"the model's weights would take at least {size / 1e9:,.0f} GB, this machine has {memory / 1e9:,.0f} GB "
             "of memory; lower model.hidden or model.layers"
         )
-    return known.build(config, tasks)
+    return registered.build(config, tasks)
 
 
 def _memory_bytes() -> float:
@@ -128,7 +128,7 @@ def _memory_bytes() -> float:
         return float("inf")
 
 
-# The built-in architectures; their modules load torch, hence when a model is built.
+# The built-in architectures. Their modules load torch, so they are imported when a model is built.
 
 
 def _graph(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
@@ -179,7 +179,7 @@ def _speller(config: SpellerModelConfig, tasks: Mapping[str, TaskFeatures]) -> T
 
 
 def _only_structures(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
-    """Return the one task, which must ask for structures, whose references are texts."""
+    """Return the only task, after checking that its outputs are structures (their references are texts)."""
     task = _only(kind, tasks)
     others = [f.name for f in select(task.features, Stage.OUTPUT) if f.kind is not Kind.TEXT]
     if others:

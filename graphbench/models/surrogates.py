@@ -1,9 +1,10 @@
 """Differentiable losses of combinatorial problems, for training without solutions.
 
-A model's scores are read as independent draws: node ``v`` joins the set, or takes side 1, with probability ``p_v =
-sigmoid(score)``, or colour ``k`` with probability ``p_vk = softmax(scores)_k``. Each loss is the expected number of
-violated constraints minus the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes neural"),
-summed over a graph and averaged over the graphs of the batch. At probabilities 0 and 1 it is the objective itself.
+A model's scores parametrise independent random choices: node ``v`` joins the set, or takes side 1, with probability
+``p_v = sigmoid(score)``, or takes colour ``k`` with probability ``p_vk = softmax(scores)_k``. Each loss is the expected
+number of violated constraints minus the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes
+neural"), summed over a graph and averaged over the graphs of the batch. At probabilities 0 and 1 the loss is the
+objective itself.
 
 ===============  ====================================================================  ==============================
 loss             loss of a graph, sums over nodes v and edges uv, each once            source
@@ -17,10 +18,10 @@ coloring         ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``         
 
 A domain's problem names its loss; :func:`register_surrogate` adds one.
 
-Independent sets: from ``beta`` = 1 on no loss is below minus the size of a largest set, and a loss of -x proves that a
-set of x nodes exists; above 1 only independent sets attain the least value among sets. The form over pairs of nodes,
-minus the sum of p_u p_v over pairs not joined plus ``beta`` times that over edges, is not offered: on a sparse graph it
-is least where all nodes are chosen.
+Independent sets: for ``beta`` >= 1 no loss is below minus the size of a largest set, and a loss of -x proves that a set
+of x nodes exists; for ``beta`` > 1 only independent sets attain the minimum among sets. The form over pairs of nodes
+(minus the sum of p_u p_v over non-adjacent pairs, plus ``beta`` times the sum over edges) is not offered: on a sparse
+graph its minimum chooses all nodes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tens
         beta: Weight of an edge within the set, 1 or more.
 
     Raises:
-        ConfigError: If the scores have another shape or ``beta`` is no number from 1 on.
+        ConfigError: If the scores have another shape, or ``beta`` is not a finite number of at least 1.
     """
     if not 1.0 <= beta < math.inf:
         raise ConfigError(f"beta = {beta}; give a number from 1 on: below, sets with edges in them have the least loss")
@@ -81,11 +82,11 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
     Args:
         scores: Logits ``[N, K]`` of a node's colours; half precision is raised to float32.
         batch: A PyG ``Batch`` or ``Data`` on the same device, with both directions of every edge.
-        weight: Weight of the colours used, 0 or more: every colour counts as much as its most probable node. Below 1,
-            an edge within a colour costs more than a further colour that avoids it.
+        weight: Weight of the number of colours, 0 or more; a colour counts with the probability of its most probable
+            node. Below 1, an edge within a colour costs more than a further colour that avoids the edge.
 
     Raises:
-        ConfigError: If the scores have another shape or the weight is no number from 0 on.
+        ConfigError: If the scores have another shape, or the weight is not a finite number of at least 0.
     """
     if not 0.0 <= weight < math.inf:
         raise ConfigError(f"weight = {weight}; give a number from 0 on: using fewer colours is the aim")
@@ -102,8 +103,8 @@ class Surrogate:
     """A loss of the table above.
 
     Attributes:
-        loss: ``(scores, batch, **settings) -> scalar``; raises ``ConfigError`` for a setting that it does not take.
-        dimensions: Of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
+        loss: ``(scores, batch, **settings) -> scalar``; raises ``ConfigError`` for an invalid value of a setting.
+        dimensions: Number of dimensions of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
     """
 
     loss: Callable[..., Tensor]
@@ -119,12 +120,12 @@ SURROGATES: Registry[Surrogate] = Registry("surrogate loss", ConfigError)
 
 
 def register_surrogate(name: str, loss: Callable[..., Tensor], *, dimensions: int = 1) -> None:
-    """Make a loss available to problems by name (``Problem.surrogate``).
+    """Register a loss, which problems select by name (``Problem.surrogate``).
 
     Args:
-        name: Its name.
+        name: The name of the loss.
         loss: ``(scores, batch, **settings) -> scalar``.
-        dimensions: Of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
+        dimensions: Number of dimensions of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
 
     Raises:
         PluginError: If the name is taken.
@@ -143,15 +144,15 @@ def surrogate_of(name: str, settings: Mapping[str, float]) -> Callable[[Tensor, 
     """Return a surrogate loss with its settings, ``(scores, batch) -> scalar``.
 
     Raises:
-        ConfigError: If there is no such loss, or the loss has no such setting, or refuses its value.
+        ConfigError: If the loss is unknown, does not have a setting, or rejects the value of a setting.
     """
     surrogate = SURROGATES.find(name)
     for setting in settings:
         if setting not in surrogate.settings:
-            known = ", ".join(surrogate.settings) or "no settings"
-            raise ConfigError(f"training.surrogate.{setting}: the loss {name!r} has {known}")
+            available = ", ".join(surrogate.settings) or "no settings"
+            raise ConfigError(f"training.surrogate.{setting}: the loss {name!r} has {available}")
     loss = partial(surrogate.loss, **settings)
-    try:  # on a graph of one node: settings are refused before there are data
+    try:  # on a graph of one node, so that invalid settings raise an error before data are read
         loss(torch.zeros((1,) * surrogate.dimensions), _ONE_NODE)
     except ConfigError as error:
         raise ConfigError(f"training.surrogate: {error}") from error
@@ -166,13 +167,13 @@ def _full_precision(scores: Tensor) -> torch.autocast:
 
 
 def _layout(batch: Data) -> Layout:
-    if not batch.edge_index.is_cuda:  # a look at these numbers on a GPU would hold up every step
+    if not batch.edge_index.is_cuda:  # on a GPU, the checks would synchronise every step
         _refuse_other_graphs(batch)
     return Layout.of(batch, directed=True)
 
 
 def _refuse_other_graphs(batch: Data) -> None:
-    """Refuse unknown nodes, loops and arcs without their reverse; weights, where PyG keeps them."""
+    """Raise an error for unknown nodes, loops, arcs without their reverse, and edge weights."""
     if getattr(batch, "edge_weight", None) is not None:
         raise ConfigError("the batch has edge_weight, but the problem is one of graphs without weights; delete it")
     source, target = batch.edge_index
@@ -188,7 +189,7 @@ def _refuse_other_graphs(batch: Data) -> None:
         raise ConfigError(f"node {int(loops[0])} of the batch is joined to itself; leave loops out")
     mixed = _hashed(torch.arange(2 * nodes)).view(2, nodes)
     out_of, into = mixed[:, source], mixed[:, target]
-    if (out_of[0] * into[1]).sum() != (out_of[1] * into[0]).sum():  # equal by chance in one case of very many
+    if (out_of[0] * into[1]).sum() != (out_of[1] * into[0]).sum():  # equal by chance with negligible odds
         raise ConfigError(
             "the graphs are directed: some arcs have no reverse; add them with torch_geometric.utils.to_undirected"
         )

@@ -84,7 +84,7 @@ def make_forest(num_nodes: int, num_edges: int) -> Forest:
 
 @kernel
 def clear_forest(f: Forest) -> None:
-    """Make every node its own outermost blossom, free and with dual 0."""
+    """Make every node an outermost blossom of one node, free and with dual 0."""
     n = f.num_nodes
     for v in range(n):
         f.node[v].mate_arc = -1

@@ -1,4 +1,4 @@
-"""The alternating tree of one stage of maximum-weight matching: what changes it, and the events that call for it.
+"""The alternating tree of one stage of maximum-weight matching: its changes, and the events that cause them.
 
 An event is the number of an arc that leaves an outer node (its edge becomes tight), ``2m + b`` for an inner blossom b
 (its dual reaches 0) or, at the end of a stage only, ``2m + v`` for an outer node v (its dual reaches 0).
@@ -181,7 +181,7 @@ def shrink(g: Graph, f: Forest, arc: int) -> None:
 
 @inner
 def _adopt_children(g: Graph, f: Forest, b: int) -> None:
-    """Collect the nodes of the children of a new outer blossom and scan those that were inner."""
+    """Collect the nodes of the children of a new outer blossom, and scan the inner ones."""
     child = f.node[b].first_child
     f.node[b].first_leaf = f.node[child].first_leaf
     previous = -1

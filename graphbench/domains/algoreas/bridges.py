@@ -91,7 +91,7 @@ def label_shard(
     is_bridge = np.empty(edges.shape[0], np.uint8)
     for s in range(indices.shape[0]):
         begin, end = edge_ptr[s], edge_ptr[s + 1]
-        own = find_bridges(num_nodes, edges[begin:end])
+        graph_bridges = find_bridges(num_nodes, edges[begin:end])
         for j in range(end - begin):
-            is_bridge[begin + j] = own[j]
+            is_bridge[begin + j] = graph_bridges[j]
     return is_bridge

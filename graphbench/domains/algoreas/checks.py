@@ -71,7 +71,7 @@ def check(label_check: LabelCheck, parameters: Any, samples: Samples) -> list[st
 
 
 def structure_problem(graph: Graph, nodes: int, directed: bool) -> str | None:
-    """Return what is wrong with node count, ids, order, loops, repeats or connectedness, or None."""
+    """Return a problem of node count, ids, order, loops, repeats or connectedness, or None."""
     edges = graph.edges
     if graph.nodes != nodes:
         return f"{graph.nodes} nodes instead of {nodes}"
@@ -115,8 +115,8 @@ def check_bridges(graph: Graph) -> str | None:
 
 
 def _compare_edges(graph: Graph, name: str, expected: set[tuple[int, ...]]) -> str | None:
-    found = {tuple(e) for e in graph.edges[graph.values[name].astype(bool)].tolist()}
-    wrong = found ^ expected
+    labelled = {tuple(e) for e in graph.edges[graph.values[name].astype(bool)].tolist()}
+    wrong = labelled ^ expected
     return f"{name} is wrong on {len(wrong)} edges, e.g. {min(wrong)}" if wrong else None
 
 
@@ -170,11 +170,11 @@ def check_flow(graph: Graph) -> str | None:
     columns = np.concatenate([graph.edges[:, 1], graph.edges[:, 0]])
     matrix = csr_array((np.concatenate([whole[:, 0], whole[:, 1]]), (rows, columns)), shape=(graph.nodes, graph.nodes))
     value = maximum_flow(matrix, int(source.argmax()), int(sink.argmax())).flow_value / grid
-    found = float(graph.values["value"][0])
+    labelled = float(graph.values["value"][0])
     return (
         None
-        if abs(found - value) <= _RELATIVE * max(1.0, value)
-        else f"flow value {found:.6f}, SciPy finds {value:.6f}"
+        if abs(labelled - value) <= _RELATIVE * max(1.0, value)
+        else f"flow value {labelled:.6f}, SciPy finds {value:.6f}"
     )
 
 

@@ -29,14 +29,14 @@ def search_order(adjacency: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDAr
     order = np.empty(n, np.int64)
     core = np.empty(n, np.int64)
     largest = 0
-    for place in range(n - 1, -1, -1):
+    for position in range(n - 1, -1, -1):
         best = -1
         for v in range(n):
             if degree[v] >= 0 and (best < 0 or degree[v] < degree[best]):
                 best = v
         largest = max(largest, degree[best])
-        order[place] = best
-        core[place] = largest
+        order[position] = best
+        core[position] = largest
         degree[best] = -1
         for w in range(words):
             rest = adjacency[best, w]
@@ -77,7 +77,7 @@ def find_clique(
     candidates = np.empty((n + 1, words), np.uint64)
     branching = np.empty((n + 1, words), np.uint64)
     path = np.empty(n + 1, np.int64)
-    found = 0
+    clique_size = 0
     for w in range(words):
         candidates[0, w] = allowed[w]
     depth = 0 if must_branch(adjacency, candidates[0], need, branching[0], s) else -1
@@ -103,9 +103,9 @@ def find_clique(
                 insert(members, path[i])
             if missing == 1:
                 insert(members, _first_node(candidates[depth + 1]))
-            found = need
+            clique_size = need
             if need >= most:
-                return found, budget
+                return clique_size, budget
             need += 1
             continue
         branching[depth, b >> 6] &= ~bit_of(b)
@@ -113,11 +113,11 @@ def find_clique(
         if size < missing:
             continue
         if budget <= 0:
-            return found, -1
+            return clique_size, -1
         budget -= 1
         if must_branch(adjacency, candidates[depth + 1], missing, branching[depth + 1], s):
             depth += 1
-    return found, budget
+    return clique_size, budget
 
 
 @inner

@@ -24,7 +24,7 @@ LabelFunction = Callable[[Any, Keys, NDArray[np.int64], NDArray[np.int32]], Labe
 
 
 class GraphParameters(StrictModel):
-    """What graphs to draw (paper tables 14 and 15).
+    """The distribution of the graphs (paper tables 14 and 15).
 
     Attributes:
         nodes: Number of nodes of every graph.
@@ -164,10 +164,10 @@ def _statistics(output: str, parameters: GraphParameters, samples: Samples) -> d
     else:
         ptr = samples.node_ptr if len(values) == samples.node_ptr[-1] else samples.edge_ptr
         label = np.add.reduceat(values, ptr[:-1]) / np.diff(ptr)
-    found = {f"mean_{output}": label}
+    columns = {f"mean_{output}": label}
     if "proved" in samples.values:
-        found["proved"] = samples.values["proved"].astype(np.float64)
-    return found
+        columns["proved"] = samples.values["proved"].astype(np.float64)
+    return columns
 
 
 def compile_structure(parameters: GraphParameters) -> None:

@@ -77,7 +77,7 @@ def check_models(models: Mapping[str, Mapping[str, Any]], mixture: Mapping[str, 
     Models of weight 0 may be absent, and need not fit the number of nodes.
 
     Raises:
-        ValueError: What ``pack_models`` and ``pack_mixture`` raise; a model with a weight has no parameters; a graph
+        ValueError: As in ``pack_models`` and ``pack_mixture``; or a model with a weight has no parameters; a graph
             of this size cannot have the degree asked for.
     """
     if not _is_integer(num_nodes) or num_nodes < 1:
@@ -149,9 +149,9 @@ def _sbm_row(parameters: Mapping[str, Any]) -> list[float]:
     return [float(matrix[0][0]), float(matrix[0][1]), float(matrix[1][1]), float(sizes[0])]
 
 
-def _check_probability(what: str, value: object) -> None:
+def _check_probability(name: str, value: object) -> None:
     if not _is_number(value) or not 0 <= value <= 1:  # type: ignore[operator]
-        raise ValueError(f"{what} has the value {value!r}; give a probability from 0 to 1")
+        raise ValueError(f"{name} has the value {value!r}; give a probability from 0 to 1")
 
 
 def _has_shape(value: object, length: int) -> bool:

@@ -59,12 +59,12 @@ def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray
 @inner
 def _in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the neighbour sets of the graph whose node i is node ``order[i]``."""
-    place = np.empty_like(order)
+    position = np.empty_like(order)
     for i in range(order.shape[0]):
-        place[order[i]] = i
+        position[order[i]] = i
     result = np.empty_like(adjacency)
     for i in range(order.shape[0]):
-        _translate(adjacency[order[i]], place, result[i])
+        _translate(adjacency[order[i]], position, result[i])
     return result
 
 
@@ -97,18 +97,18 @@ def _first_of_size(
         The budget left, -1 if it ran out; ``best`` is then the smallest clique met.
     """
     n, words = ordered.shape
-    place = np.empty_like(order)
+    position = np.empty_like(order)
     for i in range(n):
-        place[order[i]] = i
+        position[order[i]] = i
     candidates = _large_cores(core, size - 1, words)
     taken = np.zeros(words, np.uint64)
     rest = np.zeros(words, np.uint64)
-    found = np.zeros(words, np.uint64)
+    members = np.zeros(words, np.uint64)
     missing = size
     for v in range(n):
         if missing == 0:
             break
-        i = place[v]
+        i = position[v]
         if not contains(candidates, i):
             continue
         discard(candidates, i)
@@ -117,16 +117,16 @@ def _first_of_size(
         if not contains(best, v):
             length = 0
             for w in range(words):
-                found[w] = ZERO
+                members[w] = ZERO
             if missing > 1:
-                length, budget = find_clique(ordered, rest, missing - 1, missing - 1, budget, s, found)
+                length, budget = find_clique(ordered, rest, missing - 1, missing - 1, budget, s, members)
             if budget < 0:
                 return -1
             if length < missing - 1:
                 continue
             for w in range(words):
-                found[w] |= taken[w]
-            _translate(found, order, best)
+                members[w] |= taken[w]
+            _translate(members, order, best)
             insert(best, v)
         insert(taken, i)
         for w in range(words):
@@ -137,7 +137,7 @@ def _first_of_size(
 
 @kernel
 def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.uint64], bool]:
-    """Return what `maximum_clique` returns, for a graph of any size, with the members as a set ``uint64[W]``."""
+    """Return the results of `maximum_clique` for a graph of any size, with the members as a set ``uint64[W]``."""
     adjacency = adjacency_rows(num_nodes, edges)
     words = adjacency.shape[1]
     order, core = search_order(adjacency)
@@ -146,7 +146,7 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
     strangers = stranger_rows(adjacency)
     state = seed(_WALK_KEY, 0, 0, 0)
     best = np.zeros(words, np.uint64)
-    found = np.zeros(words, np.uint64)
+    members = np.zeros(words, np.uint64)
     budget, unspent = min(node_limit, _TRIAL_NODES), node_limit
     stage, steps = _FIRST, _FIRST_STEPS_PER_NODE * num_nodes
     while True:
@@ -160,10 +160,10 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
                 stage, steps = _LAST, _LAST_STEPS
                 continue
         unspent -= budget
-        larger, left = find_clique(ordered, allowed, size + 1, num_nodes, budget, scratch, found)
+        larger, left = find_clique(ordered, allowed, size + 1, num_nodes, budget, scratch, members)
         if larger > 0:
             size = larger
-            _translate(found, order, best)
+            _translate(members, order, best)
         if left >= 0:
             left = _first_of_size(ordered, order, core, size, left + unspent, scratch, best)
             return best, left >= 0

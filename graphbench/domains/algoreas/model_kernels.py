@@ -71,7 +71,7 @@ def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjac
     for u in range(n):
         degree[u] = 2 * half
     for u in range(n):
-        ring_edges = min(half, n - 1 - u) + max(half - u, 0)  # those of which u is the smaller end
+        ring_edges = min(half, n - 1 - u) + max(half - u, 0)  # edges with u as the smaller end
         for _ in range(ring_edges):
             if uniform(state) < p and degree[u] < n - 1:
                 w = u
@@ -169,7 +169,7 @@ def order_as_python_set(values: NDArray[np.int32], count: int, table: NDArray[np
 
     Args:
         values: ``int32``, non-negative, different; changed in place.
-        count: How many of them.
+        count: Number of them.
         table: Scratch, ``int32[8 * (count + 1)]`` at least.
     """
     mask = 7
@@ -188,7 +188,7 @@ def order_as_python_set(values: NDArray[np.int32], count: int, table: NDArray[np
 
 @kernel
 def _draw_new_neighbour_of(state: NDArray[np.uint64], adjacency: NDArray[np.uint64], target: int, source: int) -> int:
-    """Return a neighbour of ``target``, uniform among those not yet linked to ``source``, or -1 without any."""
+    """Return a neighbour of ``target``, uniform among the nodes not yet linked to ``source``, or -1."""
     words = adjacency.shape[1]
     available = 0
     for w in range(words):
@@ -260,7 +260,7 @@ def draw_model(
     targets: NDArray[np.int32],
     table: NDArray[np.int32],
 ) -> None:
-    """Draw a graph of one model into ``adjacency``: perhaps in pieces, ids in the model's own order.
+    """Draw a graph of one model into ``adjacency``: perhaps in pieces, ids in the model's order.
 
     Args:
         state: Generator of the sample; advanced.

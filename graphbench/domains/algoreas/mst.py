@@ -37,13 +37,13 @@ def minimum_spanning_tree(num_nodes: int, edges: NDArray[np.int32], weight: NDAr
     for node in range(num_nodes):
         outside[node], link[node], cost[node] = node, -1, np.inf
     for left in range(num_nodes, 0, -1):
-        place = 0
+        position = 0
         for i in range(1, left):
-            node, best = outside[i], outside[place]
+            node, best = outside[i], outside[position]
             if cost[node] < cost[best] or (cost[node] == cost[best] and link[node] < link[best]):
-                place = i
-        node = outside[place]
-        outside[place] = outside[left - 1]
+                position = i
+        node = outside[position]
+        outside[position] = outside[left - 1]
         if link[node] >= 0:
             in_tree[link[node]] = True
         link[node] = -2

@@ -58,27 +58,27 @@ def _find_components(
     if n & 63:
         unseen[words - 1] = bit_of(n) - ONE
     components = 0
-    found = 0
+    count = 0
     for root in range(n):
         if (unseen[root >> 6] & bit_of(root)) == ZERO:
             continue
-        first[components] = found
+        first[components] = count
         components += 1
         unseen[root >> 6] ^= bit_of(root)
-        nodes[found] = root
-        head = found
-        found += 1
-        while head < found:
+        nodes[count] = root
+        head = count
+        count += 1
+        while head < count:
             node = nodes[head]
             head += 1
             for w in range(words):
                 fresh = adjacency[node, w] & unseen[w]
                 unseen[w] ^= fresh
                 while fresh != ZERO:
-                    nodes[found] = w * 64 + lowest_bit(fresh)
-                    found += 1
+                    nodes[count] = w * 64 + lowest_bit(fresh)
+                    count += 1
                     fresh &= fresh - ONE
-        if found == n:
+        if count == n:
             break
     first[components] = n
     return components
@@ -122,7 +122,7 @@ def _relabel(adjacency: NDArray[np.uint64], new_id: NDArray[np.int64], relabelle
     num_edges = 0
     for u in range(n):
         a = new_id[u]
-        bits = adjacency[u, u >> 6] & ~(bit_of(u) | (bit_of(u) - ONE))  # those above u
+        bits = adjacency[u, u >> 6] & ~(bit_of(u) | (bit_of(u) - ONE))  # bits above u
         for w in range(u >> 6, words):
             if w > u >> 6:
                 bits = adjacency[u, w]

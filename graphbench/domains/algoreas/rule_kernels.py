@@ -28,7 +28,7 @@ def on_short_cycle(
         edges: ``int32[E, 2]``, undirected, no two of them equal.
         longest: Edges of the longest cycle that counts.
     """
-    found = np.zeros(edges.shape[0], np.bool_)
+    on_cycle = np.zeros(edges.shape[0], np.bool_)
     for s in range(node_ptr.shape[0] - 1):
         num_nodes = node_ptr[s + 1] - node_ptr[s]
         begin, end = edge_ptr[s], edge_ptr[s + 1]
@@ -51,8 +51,8 @@ def on_short_cycle(
                         seen[other], distance[other] = j, distance[node] + 1
                         queue[tail] = other
                         tail += 1
-            found[begin + j] = seen[goal] == j
-    return found
+            on_cycle[begin + j] = seen[goal] == j
+    return on_cycle
 
 
 @kernel
@@ -91,7 +91,7 @@ def terminal_paths(
         is_terminal: ``bool[N]``.
 
     Returns:
-        ``bool[E]``. Of terminals in several components, those that the first terminal reaches are joined.
+        ``bool[E]``. If terminals lie in several components, the terminals reached by the first one are joined.
     """
     taken = np.zeros(edges.shape[0], np.bool_)
     for s in range(node_ptr.shape[0] - 1):
@@ -100,7 +100,7 @@ def terminal_paths(
         start, neighbour, arc = neighbour_lists(num_nodes, edges[begin:end])
         terminals = np.flatnonzero(is_terminal[first : first + num_nodes])
         distance = np.empty((terminals.shape[0], num_nodes))
-        # Prim's algorithm over the terminals, whose distances are those of the graph.
+        # Prim's algorithm over the terminals with their distances in the graph.
         best = np.full(terminals.shape[0], np.inf)
         origin = np.zeros(terminals.shape[0], np.int64)
         is_joined = np.zeros(terminals.shape[0], np.bool_)

@@ -59,7 +59,7 @@ def no_short_cycle(samples: Samples, longest: int) -> Predictions:
 
 
 def lightest_at_an_end(samples: Samples) -> Predictions:
-    """Return as tree edges those that are the lightest edge of one of their two nodes.
+    """Return as tree edges the edges that are the lightest edge of one of their two nodes.
 
     They are the first round of Boruvka's algorithm (1926), so all of them belong to the minimum spanning tree.
 
@@ -111,7 +111,7 @@ def greedy_clique(samples: Samples, *, largest_ids: bool = False) -> Predictions
     Args:
         samples: Undirected graphs.
         largest_ids: Whether node ids are read in falling order. The rule then knows of the graph exactly as much; the
-            difference of the two scores is what node ids tell.
+            difference of the two scores is the information in node ids.
 
     Returns:
         ``in_clique``: bool ``[N]``.

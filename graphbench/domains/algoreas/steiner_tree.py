@@ -34,14 +34,14 @@ def shortest_distances(
     for node in range(num_nodes):
         outside[node] = node
     for left in range(num_nodes, 0, -1):
-        place = 0
+        position = 0
         nearest = distance[outside[0]]
         for i in range(1, left):
             if distance[outside[i]] < nearest:
-                place = i
+                position = i
                 nearest = distance[outside[i]]
-        node = outside[place]
-        outside[place] = outside[left - 1]
+        node = outside[position]
+        outside[position] = outside[left - 1]
         for slot in range(start[node], start[node + 1]):
             through = nearest + np.float64(weight[arc[slot] >> 1])
             if through < distance[neighbour[slot]]:

@@ -86,7 +86,7 @@ def _small_ranks(
     rank: NDArray[np.int64],
     by_priority: NDArray[np.int64],
 ) -> int:
-    """Fill ``rank`` for at most 64 nodes and return how many were reached.
+    """Fill ``rank`` for at most 64 nodes and return the number of nodes reached.
 
     The available nodes are the bits of one word, in order of priority, so that the next one is its lowest bit.
     """
@@ -124,7 +124,7 @@ def _large_ranks(
     rank: NDArray[np.int64],
     heap: NDArray[np.int64],
 ) -> int:
-    """Fill ``rank`` and return how many nodes were reached."""
+    """Fill ``rank`` and return the number of nodes reached."""
     size = 0
     for node in range(rank.shape[0]):
         if waiting_for[node] == 0:

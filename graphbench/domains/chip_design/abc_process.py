@@ -30,10 +30,10 @@ _CONTEXT = 200
 
 @dataclass(frozen=True)
 class Guards:
-    """What a process of ABC may take before it is ended.
+    """The limits of an ABC process before it is ended.
 
     Attributes:
-        seconds: Processor time per circuit, in seconds, beside 30 s per process.
+        seconds: Processor time per circuit, in seconds, in addition to 30 s per process.
         memory_mb: Memory of the process, in MiB.
     """
 
@@ -63,19 +63,19 @@ def run_together(executable: str, commands: str, jobs: Sequence[Job], guards: Gu
     Returns:
         One circuit per table, or the reason why there is none.
     """
-    found: list[Aig | str] = [""] * len(jobs)
+    results: list[Aig | str] = [""] * len(jobs)
     waiting = [list(range(len(jobs)))] if len(jobs) else []
     while waiting:
         batch = waiting.pop()
         circuits, reason = _run_once(executable, commands, [jobs[i] for i in batch], guards)
         for i, circuit in zip(batch, circuits, strict=False):
-            found[i] = circuit
+            results[i] = circuit
         rest = batch[len(circuits) :]
         if len(batch) == 1 and rest:
-            found[rest[0]] = reason
+            results[rest[0]] = reason
         elif rest:
             waiting += [rest[1:], rest[:1]] if len(rest) > 1 else [rest[:1]]
-    return found
+    return results
 
 
 def _run_once(executable: str, commands: str, jobs: Sequence[Job], guards: Guards) -> tuple[list[Aig], str]:
@@ -119,7 +119,7 @@ def pla_bytes(table: Bits) -> bytes:
 
 
 def _run_process(words: list[str], folder: Path, count: int, guards: Guards) -> tuple[int, str]:
-    """Return the exit status, negative for a signal, and the end of what was printed; it runs in its own session."""
+    """Return the exit status, negative for a signal, and the end of the output; it runs in a new session."""
     seconds = int(_START_SECONDS + guards.seconds * count) + 1
     with (folder / "printed").open("wb") as printed:
         process = subprocess.Popen(

@@ -63,7 +63,7 @@ class Aig:
         object.__setattr__(self, "outputs", _immutable(outputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what copies and unpickles the circuit: both check it, and copies cannot be changed, either."""
+        """Return the constructor call for copying and unpickling: both check the circuit, and copies are read-only."""
         return type(self), (self.num_inputs, self.fanins, self.outputs)
 
     @classmethod
@@ -124,8 +124,8 @@ class Aig:
     def hashed(self) -> Aig:
         """Return the circuit after structural hashing, without dead ANDs.
 
-        An AND with a constant or with twice the same variable is replaced by what it equals, and of ANDs with the same
-        fan-ins one is kept.
+        An AND with a constant or with twice the same variable is replaced by an equal literal, and one of several ANDs
+        with the same fan-ins is kept.
         """
         n, *literals = checked_parts(self.num_inputs, self.fanins, self.outputs)
         fanins, outputs, _, _ = hashed_one(n, *literals)
@@ -263,11 +263,11 @@ class Circuits:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
         arrays = [np.asarray(getattr(self, name)) for name in RUN]
         num_inputs, and_ptr, fanins, output_ptr, outputs = arrays
-        found = ", ".join(f"{name} {a.dtype} {list(a.shape)}" for name, a in zip(RUN, arrays, strict=True))
+        forms = ", ".join(f"{name} {a.dtype} {list(a.shape)}" for name, a in zip(RUN, arrays, strict=True))
         rows, ends = (num_inputs.size,), (num_inputs.size + 1,)
         shapes = (rows, ends, (len(fanins) if fanins.ndim else 0, 2), ends, (outputs.size,))
         if any(a.dtype.kind not in "iu" for a in arrays) or tuple(a.shape for a in arrays) != shapes:
-            raise CircuitError(f"circuits have the arrays {found}; give integers [S], [S + 1], [A, 2], [S + 1] and [M]")
+            raise CircuitError(f"circuits have the arrays {forms}; give integers [S], [S + 1], [A, 2], [S + 1] and [M]")
         for ptr, total in ((and_ptr, len(fanins)), (output_ptr, len(outputs))):
             if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
                 raise CircuitError(f"offsets of circuits run from {ptr[0]} to {ptr[-1]}, not from 0 up to {total:,}")

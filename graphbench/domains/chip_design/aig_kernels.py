@@ -105,9 +105,9 @@ def simulate_run(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: 
     tables = np.empty(total, np.uint64)
     at = np.int64(0)
     for s in range(num_inputs.shape[0]):
-        n, own = num_inputs[s], outputs[output_ptr[s] : output_ptr[s + 1]]
-        size = own.shape[0] * words_per_output(n)
-        simulate_one(n, fanins[and_ptr[s] : and_ptr[s + 1]], own, values, tables[at : at + size])
+        n, circuit_outputs = num_inputs[s], outputs[output_ptr[s] : output_ptr[s + 1]]
+        size = circuit_outputs.shape[0] * words_per_output(n)
+        simulate_one(n, fanins[and_ptr[s] : and_ptr[s + 1]], circuit_outputs, values, tables[at : at + size])
         at += size
     return tables
 
@@ -119,15 +119,15 @@ def depths_run(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: In
     for s in range(num_inputs.shape[0]):
         most = max(most, 1 + num_inputs[s] + and_ptr[s + 1] - and_ptr[s])
     level = np.zeros(most, np.int64)
-    found = np.zeros(num_inputs.shape[0], np.int64)
+    depths = np.zeros(num_inputs.shape[0], np.int64)
     for s in range(num_inputs.shape[0]):
         n, first = num_inputs[s], and_ptr[s]
         level[: 1 + n] = 0
         for k in range(and_ptr[s + 1] - first):
             level[1 + n + k] = 1 + max(level[fanins[first + k, 0] >> 1], level[fanins[first + k, 1] >> 1])
         for o in range(output_ptr[s], output_ptr[s + 1]):
-            found[s] = max(found[s], level[outputs[o] >> 1])
-    return found
+            depths[s] = max(depths[s], level[outputs[o] >> 1])
+    return depths
 
 
 @kernel
@@ -200,11 +200,11 @@ def add_and(
 
 @kernel
 def hashed_one(n: int, fanins: Literals, outputs: Literals) -> tuple[Literals, Literals, int, int]:
-    """Hash a circuit structurally and remove what no output needs.
+    """Hash a circuit structurally and remove ANDs that no output needs.
 
     Returns:
         The fan-ins and outputs of the new circuit, the number of ANDs of the old one that no output needs, and the
-        number of those that hashing maps to a constant, a literal or an AND before them.
+        number of ANDs that hashing maps to a constant, a literal or a preceding AND.
     """
     ands = fanins.shape[0]
     literal = np.empty(1 + n + ands, np.int64)

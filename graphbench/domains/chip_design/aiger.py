@@ -1,9 +1,9 @@
 """AIGER files, ASCII (``aag``) and binary (``aig``), as Biere's report on the format defines them (FMV 07/1, 2007).
 
-Read are combinational circuits: files with latches or with properties (version 1.9) are refused. An ASCII file may list
-its ANDs in any order and skip numbers of variables; a circuit has them in order of dependence, and without gaps. Names
-in the symbol table and comments are checked for form and ignored. Memory is bounded by the size of the file, since a
-header that promises more than the file can hold is refused first.
+Only combinational circuits are read: files with latches or with properties (version 1.9) raise errors. An ASCII file
+may list its ANDs in any order and skip numbers of variables; a circuit has them in order of dependence, and without
+gaps. Names in the symbol table and comments are checked for form and ignored. Memory is bounded by the size of the
+file, since a header that promises more than the file can hold raises an error first.
 """
 
 from __future__ import annotations
@@ -78,28 +78,28 @@ def aiger_bytes(n: int, fanins: NDArray[np.int32], outputs: NDArray[np.int32], *
     ands = len(fanins)
     sizes = f"{n + ands} {n} 0 {len(outputs)} {ands}\n"
     roots = "".join(f"{literal}\n" for literal in outputs.tolist())
-    own = 2 * (1 + n + np.arange(ands, dtype=np.int64))
+    defined = 2 * (1 + n + np.arange(ands, dtype=np.int64))
     high, low = fanins.max(axis=1, initial=0).astype(np.int64), fanins.min(axis=1, initial=MOST_ANDS * 2 + 2)
     if ascii:
         inputs = "".join(f"{2 * (1 + i)}\n" for i in range(n))
-        rows = zip(own.tolist(), high.tolist(), low.tolist(), strict=True)
+        rows = zip(defined.tolist(), high.tolist(), low.tolist(), strict=True)
         return f"aag {sizes}{inputs}{roots}".encode() + "".join(f"{a} {b} {c}\n" for a, b, c in rows).encode()
-    return f"aig {sizes}{roots}".encode() + _encode(np.stack((own - high, high - low), axis=1).ravel()).tobytes()
+    return f"aig {sizes}{roots}".encode() + _encode(np.stack((defined - high, high - low), axis=1).ravel()).tobytes()
 
 
-def _parse(place: str, data: bytes) -> Parts:
+def _parse(path: str, data: bytes) -> Parts:
     if data[:3] == b"aag":
         data = data.replace(b"\r\n", b"\n")  # texts may have Windows line ends
-    header, at = _read_header(place, data)
-    lines = _Lines(place, data, at)
+    header, at = _read_header(path, data)
+    lines = _Lines(path, data, at)
     if header.ascii:
         inputs = [lines.literals(1, "an input")[0] for _ in range(header.inputs)]
         outputs = [lines.literals(1, "an output")[0] for _ in range(header.outputs)]
         ands = [lines.literals(3, "an AND") for _ in range(header.ands)]
-        parts = _from_ascii(place, header, inputs, outputs, np.array(ands, np.int64).reshape(-1, 3))
+        parts = _from_ascii(path, header, inputs, outputs, np.array(ands, np.int64).reshape(-1, 3))
     else:
         outputs = [lines.literals(1, "an output")[0] for _ in range(header.outputs)]
-        parts = _from_binary(place, header, outputs, lines)
+        parts = _from_binary(path, header, outputs, lines)
     _check_symbols(lines, header)
     return parts
 
@@ -107,10 +107,10 @@ def _parse(place: str, data: bytes) -> Parts:
 class _Lines:
     """The lines of a file from some byte on."""
 
-    def __init__(self, place: str, data: bytes, at: int) -> None:
-        self.place, self.data, self.at, self.number = place, data, at, 2
+    def __init__(self, path: str, data: bytes, at: int) -> None:
+        self.place, self.data, self.at, self.number = path, data, at, 2
 
-    def next(self, what: str) -> bytes:
+    def next(self, expected: str) -> bytes:
         """Return the next line without its end.
 
         Raises:
@@ -120,28 +120,28 @@ class _Lines:
         if end < 0:
             rest = self.data[self.at : self.at + 40]
             begun = f", and {_shown(rest)} has no line end" if rest else ""
-            raise CircuitError(f"{self.place} is cut short: line {self.number} should hold {what}{begun}")
+            raise CircuitError(f"{self.place} is cut short: line {self.number} should hold {expected}{begun}")
         line = self.data[self.at : end]
         self.at, self.number = end + 1, self.number + 1
         return line
 
-    def literals(self, count: int, what: str) -> list[int]:
+    def literals(self, count: int, expected: str) -> list[int]:
         """Return the numbers of the next line.
 
         Raises:
             CircuitError: If the line does not hold so many numbers, separated by single spaces.
         """
-        line = self.next(what)
+        line = self.next(expected)
         words = line.split(b" ")
         if len(words) != count or not all(map(_NUMBER.fullmatch, words)):
             raise CircuitError(
-                f"{self.place}, line {self.number - 1}: {_shown(line)} should be {what}, as {count} "
+                f"{self.place}, line {self.number - 1}: {_shown(line)} should be {expected}, as {count} "
                 f"number{'s' if count > 1 else ''}"
             )
         return [int(word) for word in words]
 
 
-def _read_header(place: str, data: bytes) -> tuple[_Header, int]:
+def _read_header(path: str, data: bytes) -> tuple[_Header, int]:
     """Return the header and where its line ends.
 
     Raises:
@@ -149,39 +149,39 @@ def _read_header(place: str, data: bytes) -> tuple[_Header, int]:
     """
     end = data.find(b"\n", 0, 256)
     if end < 0 and _HEADER.fullmatch(data):
-        raise CircuitError(f"{place} is cut short: it ends within its first line, {_shown(data)}")
+        raise CircuitError(f"{path} is cut short: it ends within its first line, {_shown(data)}")
     if data[:3] == b"aig" and data[end - 1 : end] == b"\r":
-        raise CircuitError(f"{place} was changed to Windows line ends, which damages binary files; copy it unchanged")
-    found = _HEADER.fullmatch(data[:end]) if end >= 0 else None
-    if found is None:
+        raise CircuitError(f"{path} was changed to Windows line ends, which damages binary files; copy it unchanged")
+    match = _HEADER.fullmatch(data[:end]) if end >= 0 else None
+    if match is None:
         raise CircuitError(
-            f"{place} begins with {_shown(data[:40])}; an AIGER file begins with 'aag M I L O A' or 'aig M I L O A'"
+            f"{path} begins with {_shown(data[:40])}; an AIGER file begins with 'aag M I L O A' or 'aig M I L O A'"
         )
-    variables, inputs, latches, outputs, ands, *properties = map(int, found[2].split())
-    header = _Header(found[1] == b"aag", variables, inputs, outputs, ands)
+    variables, inputs, latches, outputs, ands, *properties = map(int, match[2].split())
+    header = _Header(match[1] == b"aag", variables, inputs, outputs, ands)
     if latches or any(properties):
         raise CircuitError(
-            f"{place} has {latches:,} latches and {sum(properties):,} properties; only combinational circuits, without "
+            f"{path} has {latches:,} latches and {sum(properties):,} properties; only combinational circuits, without "
             "either, are read"
         )
     total = inputs + ands
     if variables < total or (not header.ascii and variables != total):
         raise CircuitError(
-            f"{place}: the header says that the largest variable is {variables:,}, but there are {inputs:,} inputs and "
+            f"{path}: the header says that the largest variable is {variables:,}, but there are {inputs:,} inputs and "
             f"{ands:,} ANDs"
         )
     if variables > MOST_ANDS:
-        raise CircuitError(f"{place}: the header says {variables:,} variables; at most {MOST_ANDS:,} are read")
+        raise CircuitError(f"{path}: the header says {variables:,} variables; at most {MOST_ANDS:,} are read")
     least = (2 * inputs + 6 * ands if header.ascii else 2 * ands) + 2 * outputs
     if least > len(data) - end:
         raise CircuitError(
-            f"{place} is cut short: the header says {inputs:,} inputs, {outputs:,} outputs and {ands:,} ANDs, which "
+            f"{path} is cut short: the header says {inputs:,} inputs, {outputs:,} outputs and {ands:,} ANDs, which "
             f"take at least {least:,} bytes, but {len(data) - end - 1:,} follow"
         )
     return header, end + 1
 
 
-def _from_ascii(place: str, header: _Header, inputs: list[int], outputs: list[int], ands: NDArray[np.int64]) -> Parts:
+def _from_ascii(path: str, header: _Header, inputs: list[int], outputs: list[int], ands: NDArray[np.int64]) -> Parts:
     """Return the circuit of the numbers of an ASCII file: variables are renumbered, and ANDs put in order.
 
     Raises:
@@ -190,25 +190,25 @@ def _from_ascii(place: str, header: _Header, inputs: list[int], outputs: list[in
     defined = np.concatenate([np.array(inputs, np.int64), ands[:, 0]])
     used = np.concatenate([ands[:, 1:].ravel(), np.array(outputs, np.int64)])
     limit = 2 * header.variables + 1
-    for literals, what in ((defined, "defines"), (used, "uses")):
+    for literals, verb in ((defined, "defines"), (used, "uses")):
         if literals.max(initial=0) > limit:
-            raise CircuitError(f"{place} {what} the literal {literals.max()}; the largest by its header is {limit}")
+            raise CircuitError(f"{path} {verb} the literal {literals.max()}; the largest by its header is {limit}")
     wrong = defined[(defined & 1 == 1) | (defined == 0)]
     if wrong.size:
-        raise CircuitError(f"{place} defines the literal {wrong[0]}; inputs and ANDs are even literals from 2 on")
+        raise CircuitError(f"{path} defines the literal {wrong[0]}; inputs and ANDs are even literals from 2 on")
     names, place_of, counts = np.unique(defined >> 1, return_index=True, return_counts=True)
     if (counts > 1).any():
-        raise CircuitError(f"{place} defines the variable {names[counts > 1][0]} twice")
-    known = np.append(0, names)
-    undefined = used[~np.isin(used >> 1, known)]
+        raise CircuitError(f"{path} defines the variable {names[counts > 1][0]} twice")
+    definitions = np.append(0, names)
+    undefined = used[~np.isin(used >> 1, definitions)]
     if undefined.size:
-        raise CircuitError(f"{place} uses the literal {undefined[0]}, whose variable is neither an input nor an AND")
+        raise CircuitError(f"{path} uses the literal {undefined[0]}, whose variable is neither an input nor an AND")
     dense = np.append(0, 1 + place_of)  # variable of the file, by its rank -> inputs, then ANDs in their order
-    used = 2 * dense[np.searchsorted(known, used >> 1)] + (used & 1)
+    used = 2 * dense[np.searchsorted(definitions, used >> 1)] + (used & 1)
     n, fanins = header.inputs, used[: 2 * len(ands)].reshape(-1, 2)
     order = _dependence_order(n, fanins)
     if len(order) < len(ands):
-        raise CircuitError(f"{place} has a loop: {len(ands) - len(order):,} ANDs lie on it or depend on it")
+        raise CircuitError(f"{path} has a loop: {len(ands) - len(order):,} ANDs lie on it or depend on it")
     renamed = np.arange(1 + n + len(ands))
     renamed[1 + n + order] = 1 + n + np.arange(len(ands))
     roots = used[2 * len(ands) :]
@@ -252,7 +252,7 @@ def _dependence_order(n: int, fanins: NDArray[np.int64]) -> NDArray[np.int64]:
     return order
 
 
-def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines) -> Parts:
+def _from_binary(path: str, header: _Header, outputs: list[int], lines: _Lines) -> Parts:
     """Return the circuit of a binary file whose outputs have been read.
 
     Raises:
@@ -260,7 +260,7 @@ def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines)
     """
     limit = 2 * header.variables + 1
     if max(outputs, default=0) > limit:
-        raise CircuitError(f"{place} uses the literal {max(outputs)}; the largest by its header is {limit}")
+        raise CircuitError(f"{path} uses the literal {max(outputs)}; the largest by its header is {limit}")
     data = np.frombuffer(lines.data, np.uint8)[lines.at :]
     fanins, end = _decode(data, header.inputs, header.ands)
     if end < 0:
@@ -270,14 +270,14 @@ def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines)
             _TOO_LONG: f"has a number of more than 5 bytes at AND {number}",
             _NOT_BEFORE: f"has a fan-in that is not before its AND, or below 0, at AND {number}",
         }
-        raise CircuitError(f"{place} {problems[int(end)]}")
+        raise CircuitError(f"{path} {problems[int(end)]}")
     lines.at += int(end)
     return header.inputs, fanins, np.array(outputs, np.int32)
 
 
 @kernel
 def _decode(data: NDArray[np.uint8], n: int, ands: int) -> tuple[NDArray[np.int32], np.int64]:
-    """Return the fan-ins of the ANDs of a binary file, and where they end; a problem below 0 and those before it."""
+    """Return the fan-ins of the ANDs of a binary file, and their end; a problem below 0 and the ANDs before it."""
     fanins = np.empty((ands, 2), np.int32)
     at = np.int64(0)
     for k in range(ands):
@@ -319,7 +319,7 @@ def _encode(deltas: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 def _check_symbols(lines: _Lines, header: _Header) -> None:
-    """Check what follows the ANDs: names of inputs and outputs, and then comments.
+    """Check the rest of the file after the ANDs: names of inputs and outputs, and then comments.
 
     Raises:
         CircuitError: If anything else follows.
@@ -329,8 +329,8 @@ def _check_symbols(lines: _Lines, header: _Header) -> None:
         line = lines.next("a name of the symbol table, or 'c' before comments")
         if line in (b"c", b"c\r"):
             return
-        found = _SYMBOL.fullmatch(line)
-        if found is None or int(found[2]) >= sizes[found[1]]:
+        match = _SYMBOL.fullmatch(line)
+        if match is None or int(match[2]) >= sizes[match[1]]:
             raise CircuitError(
                 f"{lines.place} continues with {_shown(line)} after its ANDs; only names of its inputs and outputs, "
                 "such as 'i0 carry', and comments after a line 'c' may follow"

@@ -40,11 +40,11 @@ class CircuitBuilding:
         return Choices(which, np.where(literals > 0, literals, -1).astype(np.int64), bits[:, 0], bits[:, 1:], features)
 
     def play_outs(self, choices: Choices, considered: NDArray[np.bool_], rounds: int) -> NDArray[np.float32]:
-        """Return the mean number of ANDs until the goal is met, float32 ``[w, C]``; inf for what is not considered."""
-        known = considered & (choices.options > 0)
-        literals = np.where(known, choices.options, 0).astype(np.int32)
+        """Return the mean number of ANDs until the goal is met, float32 ``[w, C]``; inf for options not considered."""
+        candidates = considered & (choices.options > 0)
+        literals = np.where(candidates, choices.options, 0).astype(np.int32)
         costs = self._building.play_outs(choices.which, literals, rounds=rounds)
-        return np.where(known, costs, np.float32(np.inf))
+        return np.where(candidates, costs, np.float32(np.inf))
 
     def choose(self, choices: Choices, columns: NDArray[np.int64]) -> None:
         """Choose one selector in every circuit where a choice is due."""

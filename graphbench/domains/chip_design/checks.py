@@ -9,7 +9,7 @@ from graphbench.data.arrays.samples import Samples
 
 
 def check_samples(parameters: Any, samples: Samples) -> list[str]:
-    """Return what is wrong with circuits: their form, or that they do not compute their truth table.
+    """Return the problems of circuits: a wrong form, or an output that differs from the truth table.
 
     The values of a node at all assignments are the bits of one whole number.
     """
@@ -29,21 +29,21 @@ def _problem(samples: Samples, index: int) -> str:
         return f"{n} inputs and {gates.count(2)} outputs do not fit the table"
     everywhere = (1 << (1 << n)) - 1
     values: list[int] = []
-    for v, (gate, own) in enumerate(zip(gates, drivers, strict=True)):
-        if len(own) != (0, 2, 1, 0)[gate]:
-            return f"node {v} is driven by {len(own)} nodes"
+    for v, (gate, literals) in enumerate(zip(gates, drivers, strict=True)):
+        if len(literals) != (0, 2, 1, 0)[gate]:
+            return f"node {v} is driven by {len(literals)} nodes"
         if gate == 0:
             values.append(sum(1 << x for x in range(1 << n) if x >> v & 1))
         elif gate == 3:
             values.append(0)
         else:
             values.append(0)
-            if any(source >= v and gates[source] != 3 for source, _ in own):
+            if any(source >= v and gates[source] != 3 for source, _ in literals):
                 return f"node {v} comes before what drives it"
-            found = everywhere
-            for source, inverted in own:  # the constant comes last and has the value 0
-                found &= (0 if gates[source] == 3 else values[source]) ^ (everywhere if inverted else 0)
-            values[v] = found
+            conjunction = everywhere
+            for source, inverted in literals:  # the constant comes last and has the value 0
+                conjunction &= (0 if gates[source] == 3 else values[source]) ^ (everywhere if inverted else 0)
+            values[v] = conjunction
     outputs = [value for value, gate in zip(values, gates, strict=True) if gate == 2]
     wrong = [j for j, (value, number) in enumerate(zip(outputs, numbers, strict=True)) if value != int(number, 16)]
     return f"output {wrong[0]} is not that of the table" if wrong else ""

@@ -4,7 +4,7 @@ The truth table of an output is cut into *blocks* of 64 bits, which share one ci
 that the circuit has to compute on a care set, at first on all columns of the block. Goals are met in turn:
 
 1. If at most four ANDs of variables that the circuit has already express the goal on its care set, they are added
-   (:mod:`~.divisors`); what these functions do elsewhere does not matter.
+   (:mod:`~.divisors`); the values of these functions elsewhere do not matter.
 2. Otherwise a *choice* is due: a literal s, the selector, that is neither true nor false on the whole care set. The
    goal is split: one half has to be met where s is 1, then another where s is 0. After each half the whole goal is
    tried once more with two ANDs at most, as its half is a new variable; else ``s ? first : second`` joins the halves.
@@ -52,7 +52,7 @@ MOST_INPUTS = 10
 
 
 class Constructions:
-    """Circuits that are built together: ``advance`` them, ``choose`` for those that wait, and so on to the end.
+    """Circuits that are built together: call ``advance``, ``choose`` for waiting circuits, and repeat to the end.
 
     Attributes:
         waiting: bool ``[B]``: which circuits have a choice due.
@@ -70,7 +70,7 @@ class Constructions:
             tables: Truth tables, bool ``[m, 2^n]`` each.
             orders: A permutation of its inputs for every table: input ``orders[b][i]`` of the table takes the part of
                 input i while the circuit is built; the first six are the inputs of a block. None leaves all in order.
-            keys: uint64 ``[B]``, on which the random numbers of a circuit's play-outs depend; None for 0 in all.
+            keys: uint64 ``[B]``, on which the random numbers of a circuit's rollouts depend; None for 0 in all.
 
         Raises:
             CircuitError: If a table has more than 10 inputs.
@@ -88,8 +88,8 @@ class Constructions:
         width = 1 << max(int(self._inputs.max(initial=0)) - 6, 0)
         room = 2 + int(self._inputs.max(initial=0)) + (MOST_GATES + 3) * blocks
         self._targets = np.zeros((count, blocks), np.uint64)
-        for own, row in zip(words, self._targets, strict=True):
-            row[: len(own)] = own
+        for target_words, row in zip(words, self._targets, strict=True):
+            row[: len(target_words)] = target_words
         self._tables = np.empty((count, width, room), np.uint64)
         self._fanins = np.empty((count, room, 2), np.int32)
         self._state = np.zeros((count, CHOICES + 1), np.int64)
@@ -115,7 +115,7 @@ class Constructions:
         return bool(self.waiting.any())
 
     def candidates(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.float32]]:
-        """Return what may be chosen where a choice is due.
+        """Return the options of the circuits that wait for a choice.
 
         Returns:
             int64 ``[w]``, the circuits that wait; int32 ``[w, C]``, selectors, 0 where there are fewer; int8
@@ -152,16 +152,16 @@ class Constructions:
 
     def circuits(self) -> list[Aig]:
         """Return the circuits, which must be complete, after structural hashing."""
-        found = []
+        circuits = []
         for b in range(len(self._state)):
             n = int(self._inputs[b])
             outputs = np.empty(self._outputs[b], np.int32)
             _finish_one(self._tables[b], self._fanins[b], self._state[b], self._results[b], outputs)
             fanins = self._fanins[b, n + 1 : self._state[b, VARIABLES]]
             variables = np.concatenate(([0], 1 + self._orders[b], np.arange(n + 1, n + 1 + len(fanins))))
-            fanins, outputs = (2 * variables[own >> 1] + (own & 1) for own in (fanins, outputs))
-            found.append(Aig(n, fanins, outputs).hashed())
-        return found
+            fanins, outputs = (2 * variables[literals >> 1] + (literals & 1) for literals in (fanins, outputs))
+            circuits.append(Aig(n, fanins, outputs).hashed())
+        return circuits
 
 
 def permuted(table: Bits, order: NDArray[np.int64]) -> Bits:
@@ -174,7 +174,7 @@ def permuted(table: Bits, order: NDArray[np.int64]) -> Bits:
 def build_greedily(
     tables: Sequence[Bits], orders: Sequence[NDArray[np.int64]] | None = None, *, noise: float = 0.0, seed: int = 0
 ) -> list[Aig]:
-    """Return circuits whose choices are those of ``construction_choices.greedy_choice``.
+    """Return circuits built with the choices of ``construction_choices.greedy_choice``.
 
     Args:
         tables: Truth tables, bool ``[m, 2^n]`` each, of at most 10 inputs.
@@ -305,8 +305,8 @@ def _greedy_all(
     space = np.empty((3, 2 * tables.shape[2]), np.int64)
     for b in range(state.shape[0]):
         random = seeded(np.uint64(seed), b, 0, 0)
-        own = (targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space)
-        while advance(*own, -1):
+        arguments = (targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space)
+        while advance(*arguments, -1):
             chosen = greedy_choice(tables[b], state[b], goals[b], noise, random)
             choose(chosen, tables[b], state[b], goals[b], frames[b])
 

@@ -1,4 +1,4 @@
-"""What may be chosen while a circuit is built, how choices look to a model, and what they cost, in compiled code."""
+"""The options while a circuit is built, their features for a model, and their costs, in compiled code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ones_of(word: Any) -> np.int64:
 
 @inner
 def estimate(f: Any, care: Any, column: Words, count: Any) -> float:
-    """Return roughly how many ANDs a goal costs: 0 if a literal meets it, else by the information in its bits."""
+    """Return an estimate of a goal's cost in ANDs: 0 if a literal meets it, else by the information in its bits."""
     size, ones = ones_of(care), ones_of(f & care)
     if ones == 0 or ones == size or find_literal(f, care, column, count) != NOTHING:
         return 0.0
@@ -102,15 +102,15 @@ def candidates(tables: Words, state: Ints, goals: Words, literals: NDArray[np.in
         if inside == _NONE or outside == _NONE:
             continue
         a, b = estimate(f, inside, column, state[VARIABLES]), estimate(f, outside, column, state[VARIABLES])
-        place = size
-        while place > first and values[place - 1] > a + b:  # insertion into the sorted list of the cheapest
-            place -= 1
-        if place == literals.shape[0]:
+        position = size
+        while position > first and values[position - 1] > a + b:  # insertion into the sorted list of the cheapest
+            position -= 1
+        if position == literals.shape[0]:
             continue
         size = min(size + 1, np.int64(literals.shape[0]))
-        for k in range(size - 1, place, -1):
+        for k in range(size - 1, position, -1):
             values[k], literals[k] = values[k - 1], literals[k - 1]
-        values[place], literals[place] = a + b, 2 * v + (a > b)
+        values[position], literals[position] = a + b, 2 * v + (a > b)
     return size
 
 
@@ -130,7 +130,7 @@ def describe(
     features: NDArray[np.float32],
     space: Ints,
 ) -> None:
-    """Write what a model reads of the candidates.
+    """Write the features of the candidates that a model reads.
 
     Args:
         tables: The circuit's.
@@ -156,23 +156,23 @@ def describe(
         value = literal_word(literals[k], column)
         for x in range(64):
             bits[1 + k, x] = bits[0, x] if (value >> np.uint64(x)) & one else -bits[0, x]
-        own = features[k]
-        own[0] = literals[k] <= 2 * state[INPUTS] + 1
+        candidate_features = features[k]
+        candidate_features[0] = literals[k] <= 2 * state[INPUTS] + 1
         for side in range(2):
             half = care & (value if side == 0 else ~value)
             size = ones_of(half)
-            own[1 + side] = size / 64
-            own[3 + side] = abs(ones_of(f & half) / size - 0.5) * 2
-            own[5 + side] = _BITS[size, ones_of(f & half)] / 64
-            own[7 + side] = find_literal(f, half, column, count) != NOTHING
-            own[9 + side] = np.log1p(covering(f, half, column, count, space)) / 4
-            own[11 + side] = np.log1p(covering(~f, half, column, count, space)) / 4
-            own[13 + side] = own[7 + side] > 0 or _has_one(f, half, column, count, space)
-        own[15] = ones_of(care) / 64
-        own[16] = np.log2(np.float64(count)) / 8
-        own[17] = (state[BLOCKS] - state[BLOCK]) / 16
-        own[18] = top / 16
-        own[19] = state[INPUTS] / 8
+            candidate_features[1 + side] = size / 64
+            candidate_features[3 + side] = abs(ones_of(f & half) / size - 0.5) * 2
+            candidate_features[5 + side] = _BITS[size, ones_of(f & half)] / 64
+            candidate_features[7 + side] = find_literal(f, half, column, count) != NOTHING
+            candidate_features[9 + side] = np.log1p(covering(f, half, column, count, space)) / 4
+            candidate_features[11 + side] = np.log1p(covering(~f, half, column, count, space)) / 4
+            candidate_features[13 + side] = candidate_features[7 + side] > 0 or _has_one(f, half, column, count, space)
+        candidate_features[15] = ones_of(care) / 64
+        candidate_features[16] = np.log2(np.float64(count)) / 8
+        candidate_features[17] = (state[BLOCKS] - state[BLOCK]) / 16
+        candidate_features[18] = top / 16
+        candidate_features[19] = state[INPUTS] / 8
 
 
 @inner
@@ -190,7 +190,7 @@ def play_out(
     random: NDArray[np.uint64],
     costs: NDArray[np.float32],
 ) -> None:
-    """Write how many ANDs meet the goal after every candidate, if greedy choices follow; the circuit stays as it is.
+    """Write the number of ANDs that meet the goal after every candidate under greedy choices; the circuit is unchanged.
 
     Args:
         targets: The circuit's, as the arguments up to ``space``.

@@ -50,7 +50,7 @@ def column_mask(n: Any) -> np.uint64:
 
 @inner
 def add_gate(a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
-    """Return the literal of ``a & b``: that of a variable with this truth table or its complement, if there is one."""
+    """Return the literal of ``a & b``: of a variable with this truth table or its complement, if there is one."""
     count = state[VARIABLES]
     flip_a = _ONES if a & 1 else _NONE
     flip_b = _ONES if b & 1 else _NONE
@@ -96,10 +96,10 @@ def express(
     literal = find_literal(f, care, column, count)
     if literal != NOTHING or most == 0:
         return literal
-    found = np.empty(4, np.int64)
-    flip = find_one(f, care, column, count, space[0], found)
+    literals = np.empty(4, np.int64)
+    flip = find_one(f, care, column, count, space[0], literals)
     if flip != NOTHING:
-        return add_gate(found[0], found[1], tables, fanins, state) ^ flip
+        return add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
     chain = np.empty((3, 3), np.int64)
     for length in range(2, min(most, 3) + 1):
         if find_chain(f, care, column, count, length, space, chain):
@@ -107,17 +107,17 @@ def express(
             for k in range(1, length):
                 literal = add_gate(chain[k, 0], literal, tables, fanins, state) ^ chain[k, 2]
             return literal
-    if most >= 3 and find_multiplexer(f, care, column, count, found):
-        return add_multiplexer(found[0], found[1], found[2], tables, fanins, state)
+    if most >= 3 and find_multiplexer(f, care, column, count, literals):
+        return add_multiplexer(literals[0], literals[1], literals[2], tables, fanins, state)
     if most >= 4:
-        flip = find_wide_multiplexer(f, care, column, count, space[0], found)
+        flip = find_wide_multiplexer(f, care, column, count, space[0], literals)
         if flip != NOTHING:
-            literal = add_gate(found[0], found[1], tables, fanins, state) ^ flip
-            return add_multiplexer(found[2], found[3], literal, tables, fanins, state)
-        flip = find_exclusive_or(f, care, column, count, space[0], found)
+            literal = add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
+            return add_multiplexer(literals[2], literals[3], literal, tables, fanins, state)
+        flip = find_exclusive_or(f, care, column, count, space[0], literals)
         if flip != NOTHING:
-            literal = add_gate(found[0], found[1], tables, fanins, state) ^ flip
-            return add_multiplexer(found[2], literal ^ 1, literal, tables, fanins, state)
+            literal = add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
+            return add_multiplexer(literals[2], literal ^ 1, literal, tables, fanins, state)
     return np.int64(NOTHING)
 
 
@@ -204,11 +204,11 @@ def finish(tables: Words, fanins: Literals, state: Ints, results: Ints, outputs:
     """Join the blocks of every output by multiplexers, and write the literals of the outputs."""
     words = state[WORDS]
     for j in range(outputs.shape[0]):
-        own = results[j * words : (j + 1) * words]
+        row = results[j * words : (j + 1) * words]
         size, select = words, np.int64(2 * 7)
         while size > 1:
             size //= 2
             for w in range(size):
-                own[w] = add_multiplexer(select, own[2 * w + 1], own[2 * w], tables, fanins, state)
+                row[w] = add_multiplexer(select, row[2 * w + 1], row[2 * w], tables, fanins, state)
             select += 2
-        outputs[j] = own[0]
+        outputs[j] = row[0]

@@ -42,17 +42,17 @@ def find_literal(f: Any, care: Any, column: Words, count: Any) -> Any:
 
 
 @inner
-def covering(f: Any, care: Any, column: Words, count: Any, found: Ints) -> Any:
-    """Write the literals that are 1 wherever the target is, except those that are 1 on the whole care set."""
+def covering(f: Any, care: Any, column: Words, count: Any, literals: Ints) -> Any:
+    """Write the literals that are 1 wherever the target is, except literals that are 1 on the whole care set."""
     ones = f & care
     size = np.int64(0)
     for v in range(1, count):
         value = column[v] & care
         if value & ones == ones and value != care:
-            found[size] = 2 * v
+            literals[size] = 2 * v
             size += 1
         if value & ones == _NONE and value != _NONE:
-            found[size] = 2 * v + 1
+            literals[size] = 2 * v + 1
             size += 1
     return size
 
@@ -152,7 +152,7 @@ def find_multiplexer(f: Any, care: Any, column: Words, count: Any, triple: Ints)
 
 
 @inner
-def find_wide_multiplexer(f: Any, care: Any, column: Words, count: Any, space: Ints, found: Ints) -> Any:
+def find_wide_multiplexer(f: Any, care: Any, column: Words, count: Any, space: Ints, result: Ints) -> Any:
     """Write literals s, a, b and c so that ``s ? a : g`` agrees with a target, where g is ``b & c`` or its complement.
 
     Args:
@@ -161,7 +161,7 @@ def find_wide_multiplexer(f: Any, care: Any, column: Words, count: Any, space: I
         column: uint64 ``[count]``.
         count: Number of variables.
         space: Working space, at least ``2 * count``.
-        found: Room for the four literals, b and c first.
+        result: Room for the four literals, b and c first.
 
     Returns:
         0 if g is ``b & c``, 1 if it is the complement, and NOTHING if there are no such literals.
@@ -173,25 +173,25 @@ def find_wide_multiplexer(f: Any, care: Any, column: Words, count: Any, space: I
             continue
         a = find_literal(f, near, column, count)
         if a != NOTHING:
-            flip = find_one(f, far, column, count, space, found)
+            flip = find_one(f, far, column, count, space, result)
             if flip != NOTHING:
-                found[2], found[3] = s, a
+                result[2], result[3] = s, a
                 return flip
     return np.int64(NOTHING)
 
 
 @inner
-def find_exclusive_or(f: Any, care: Any, column: Words, count: Any, space: Ints, found: Ints) -> Any:
+def find_exclusive_or(f: Any, care: Any, column: Words, count: Any, space: Ints, result: Ints) -> Any:
     """Write literals b, c and s so that ``s ^ (b & c)`` agrees with a target or with its complement.
 
-    The arguments are those of :func:`find_wide_multiplexer`.
+    The arguments are as in :func:`find_wide_multiplexer`.
 
     Returns:
         0 if it agrees with the target, 1 if its complement does, and NOTHING if there are no such literals.
     """
     for v in range(1, count):
-        flip = find_one(f ^ column[v], care, column, count, space, found)
+        flip = find_one(f ^ column[v], care, column, count, space, result)
         if flip != NOTHING:
-            found[2] = 2 * v
+            result[2] = 2 * v
             return flip
     return np.int64(NOTHING)

@@ -1,4 +1,4 @@
-"""What the domain brings."""
+"""The components of the domain."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path
     if any(name not in samples.values for samples in splits.values() for name in (TABLE, REFERENCE)):
         raise ArgumentError(f"{card.address} holds no truth tables with reference circuits; name a task that has them")
     for split, samples in splits.items():
-        place = folder / split
-        place.mkdir(parents=True)
+        split_folder = folder / split
+        split_folder.mkdir(parents=True)
         texts, references = (samples.values[name].strings() for name in (TABLE, REFERENCE))
         with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
@@ -32,7 +32,7 @@ def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path
                     table.writerow(["", text, "", ""])
                     continue
                 circuit, name = decoded(reference), f"{i}.aig"
-                (place / name).write_bytes(circuit.to_aiger())
+                (split_folder / name).write_bytes(circuit.to_aiger())
                 table.writerow([f"{split}/{name}", text, circuit.num_ands, circuit.depth])
     return [folder / split for split in splits] + [folder / f"{split}.csv" for split in splits]
 

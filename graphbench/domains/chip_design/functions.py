@@ -1,6 +1,6 @@
 """Random Boolean functions: uniform bits, few ones, and arithmetic functions, in compiled code.
 
-Every function has a random generator of its own, seeded from (key, index, attempt).
+Every function has a separate random generator, seeded from (key, index, attempt).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def select_bits(n: Any) -> np.int64:
 
 @inner
 def _draw_parts(state: NDArray[np.uint64], family: Any, n: Any, m: Any) -> NDArray[np.int64]:
-    """Return what a function of a family is made of, int64 ``[max(m, 12), 4]``.
+    """Return the parts of a function of a family, int64 ``[max(m, 12), 4]``.
 
     Row j has, in its first column, the output of an adder, a comparator, a multiplexer or a squarer that is chosen for
     output j, or the set of inputs of a parity or a majority. Row k of a cascade has the three inputs of look-up table k
@@ -202,6 +202,6 @@ def _cascade(n: Any, y: Any, parts: NDArray[np.int64], j: Any) -> np.int64:
     signals = np.int64(y)
     tables = min(np.int64(_TABLES), n + n // 2)
     for k in range(tables - j):
-        place = (signals >> parts[k, 0] & 1) | (signals >> parts[k, 1] & 1) << 1 | (signals >> parts[k, 2] & 1) << 2
-        signals |= (parts[k, 3] >> place & 1) << (n + k)
+        index = (signals >> parts[k, 0] & 1) | (signals >> parts[k, 1] & 1) << 1 | (signals >> parts[k, 2] & 1) << 2
+        signals |= (parts[k, 3] >> index & 1) << (n + k)
     return signals >> (n + tables - j - 1) & 1

@@ -43,7 +43,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class TableParameters(StrictModel):
-    """What functions a split holds.
+    """The distribution of the functions of a split.
 
     Attributes:
         shapes: Pairs of a number of inputs and a number of outputs, in equal shares: sample i has the shape

@@ -1,7 +1,7 @@
 """Circuits as directed graphs and back, in compiled code.
 
 The nodes of a graph are the inputs, then the ANDs, then the outputs, and at last the constant false, if the circuit
-uses it. An arc leads from what drives to what is driven, and may be inverted. An AND has two arcs, an output one.
+uses it. An arc leads from a driver to the driven node, and may be inverted. An AND has two arcs, an output one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FAULTS = (
 
 @inner
 def _driver(first_and: Any, ands: Any, fanins: Literals, first_output: Any, outputs: Literals, arc: Any) -> Any:
-    """Return the literal from which an arc comes: the arcs of the ANDs are counted first, then those of the outputs."""
+    """Return the literal from which an arc comes: the arcs of the ANDs are counted first, then the outputs' arcs."""
     if arc < 2 * ands:
         return np.int64(fanins[first_and + arc // 2, arc % 2])
     return np.int64(outputs[first_output + arc - 2 * ands])
@@ -76,7 +76,7 @@ def graphs_of_circuits(
     gates = np.empty(num_nodes.sum(), np.uint8)
     edges = np.empty((num_edges.sum(), 2), np.int32)
     inverted = np.empty(num_edges.sum(), np.uint8)
-    place = np.zeros(max(num_nodes.max(), 1) + 1 if count else 1, np.int64)
+    positions = np.zeros(max(num_nodes.max(), 1) + 1 if count else 1, np.int64)
     node, edge = 0, 0
     for s in range(count):
         n, m = num_inputs[s], output_ptr[s + 1] - output_ptr[s]
@@ -85,21 +85,21 @@ def graphs_of_circuits(
         gates[node + n : node + n + ands] = AND
         gates[node + n + ands : node + n + ands + m] = OUTPUT
         gates[node + n + ands + m : node + num_nodes[s]] = CONSTANT
-        place[: num_nodes[s] + 1] = 0
+        positions[: num_nodes[s] + 1] = 0
         for arc in range(2 * ands + m):  # two passes: count the arcs of every source, then place them
             literal = (
                 fanins[and_ptr[s] + arc // 2, arc % 2] if arc < 2 * ands else outputs[output_ptr[s] + arc - 2 * ands]
             )
-            place[(literal // 2 - 1 if literal > 1 else last) + 1] += 1
+            positions[(literal // 2 - 1 if literal > 1 else last) + 1] += 1
         for v in range(num_nodes[s]):
-            place[v + 1] += place[v]
+            positions[v + 1] += positions[v]
         for arc in range(2 * ands + m):
             literal = (
                 fanins[and_ptr[s] + arc // 2, arc % 2] if arc < 2 * ands else outputs[output_ptr[s] + arc - 2 * ands]
             )
             source = literal // 2 - 1 if literal > 1 else last
-            at = edge + place[source]
-            place[source] += 1
+            at = edge + positions[source]
+            positions[source] += 1
             edges[at, 0], edges[at, 1] = source, n + (arc // 2 if arc < 2 * ands else arc - ands)
             inverted[at] = literal & 1
         node += num_nodes[s]
@@ -143,9 +143,9 @@ def circuits_of_graphs(
     stack = np.empty(most, np.int64)
     for s in range(count):
         first, size = node_ptr[s], node_ptr[s + 1] - node_ptr[s]
-        own, bits = edges[edge_ptr[s] : edge_ptr[s + 1]], inverted[edge_ptr[s] : edge_ptr[s + 1]]
+        graph_edges, bits = edges[edge_ptr[s] : edge_ptr[s + 1]], inverted[edge_ptr[s] : edge_ptr[s + 1]]
         kinds = gates[first : first + size]
-        fault[s] = _read_arcs(kinds, own, bits, driver, degree)
+        fault[s] = _read_arcs(kinds, graph_edges, bits, driver, degree)
         n, a, o = np.int64(0), and_ptr[s], output_ptr[s]
         if not fault[s]:
             n, a = _number_nodes(kinds, driver, literal, stack, fanins, a)
@@ -164,7 +164,7 @@ def circuits_of_graphs(
 def _read_arcs(
     gates: NDArray[Any], edges: NDArray[Any], inverted: NDArray[Any], driver: NDArray[np.int64], degree: Ints
 ) -> int:
-    """Collect what drives every node of one graph, and return its fault, if there is one, but a loop."""
+    """Collect the drivers of every node of one graph, and return its fault, if there is one other than a loop."""
     size = gates.shape[0]
     for v in range(size):
         if not (gates[v] == INPUT or gates[v] == AND or gates[v] == OUTPUT or gates[v] == CONSTANT):

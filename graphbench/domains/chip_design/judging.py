@@ -1,4 +1,4 @@
-"""The judge of generated circuits, and the programs whose circuits stand beside a model's."""
+"""The verifier of generated circuits, and the programs that provide reference circuits."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _SHANNON = "shannon_"
 def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
     """Return the scores of circuits; the parts of the samples are the numbers of inputs and outputs, as ``n6m1``."""
     submission = Submission.of(answers)
-    found = score_circuits(submission, *tables_of_texts(fields[TABLE]), fields[ANDS])
+    scores = score_circuits(submission, *tables_of_texts(fields[TABLE]), fields[ANDS])
     return Judgement(
         {
-            "quality": 100 * found.ratios,
-            "valid": found.well_formed.astype(np.float64),
-            "correct": found.correct.astype(np.float64),
-            "mean_ands": np.where(found.correct, found.ands, np.nan),
-            "mean_depth": np.where(found.correct, found.depths, np.nan),
+            "quality": 100 * scores.ratios,
+            "valid": scores.well_formed.astype(np.float64),
+            "correct": scores.correct.astype(np.float64),
+            "mean_ands": np.where(scores.correct, scores.ands, np.nan),
+            "mean_depth": np.where(scores.correct, scores.depths, np.nan),
         },
-        found.reasons,
+        scores.reasons,
         REASONS,
-        [f"n{n}m{m}" for n, m in found.shapes.tolist()],
+        [f"n{n}m{m}" for n, m in scores.shapes.tolist()],
         submission.details,
     )
 
@@ -59,7 +59,7 @@ def circuits_by(program: str, texts: Sequence[str], references: Sequence[str]) -
     Args:
         program: Its name.
         texts: Truth tables as text.
-        references: Reference circuits as text, which are those of ``reference``.
+        references: Reference circuits as text, equal to ``reference``.
     """
     if program == "reference":
         return [decoded(text) for text in references]

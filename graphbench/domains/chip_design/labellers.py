@@ -63,7 +63,7 @@ def _label_many(
         )
     tables = [from_text(text) for text in graphs.values[TABLE].strings()]
     circuits = try_synthesise(tables, effort.script, seconds=effort.seconds, memory_mb=effort.memory_mb)
-    return [RuntimeError(found) if isinstance(found, str) else _label_of(found) for found in circuits]
+    return [RuntimeError(circuit) if isinstance(circuit, str) else _label_of(circuit) for circuit in circuits]
 
 
 def _label_of(circuit: Aig) -> Mapping[str, Any]:
@@ -71,14 +71,14 @@ def _label_of(circuit: Aig) -> Mapping[str, Any]:
 
 
 def _label(effort: ReferenceEffort, number: int, graph: Samples) -> Mapping[str, Any]:
-    found = _label_many(effort, [number], graph)[0]
-    if isinstance(found, Exception):
-        raise found
-    return found
+    label = _label_many(effort, [number], graph)[0]
+    if isinstance(label, Exception):
+        raise label
+    return label
 
 
 def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with a label: its circuit is evaluated in plain Python."""
+    """Return the problems of a label; its circuit is evaluated in plain Python."""
     try:
         circuit = decoded(str(values[REFERENCE]))
     except CircuitError as error:
@@ -96,8 +96,8 @@ def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
 
 
 def _statistics(samples: Samples) -> dict[str, NDArray[np.float64]]:
-    known = samples.values[FAILED] == 0
-    return {name: np.where(known, samples.values[name], np.nan).astype(np.float64) for name in (ANDS, DEPTH)}
+    labelled = samples.values[FAILED] == 0
+    return {name: np.where(labelled, samples.values[name], np.nan).astype(np.float64) for name in (ANDS, DEPTH)}
 
 
 def _baselines(samples: Samples) -> Mapping[str, NDArray[np.float64]]:

@@ -81,9 +81,9 @@ class CircuitScores:
 
     def by_shape(self) -> Mapping[tuple[int, int], float]:
         """Return the score of each pair of numbers of inputs and outputs, as in table 5 of GraphBench."""
-        pairs, place = np.unique(self.shapes, axis=0, return_inverse=True)
-        place = place.ravel()
-        totals = np.bincount(place, self.ratios, len(pairs)) / np.bincount(place, minlength=len(pairs))
+        pairs, group = np.unique(self.shapes, axis=0, return_inverse=True)
+        group = group.ravel()
+        totals = np.bincount(group, self.ratios, len(pairs)) / np.bincount(group, minlength=len(pairs))
         return {(n, m): 100 * total for (n, m), total in zip(pairs.tolist(), totals.tolist(), strict=True)}
 
     def metrics(self) -> dict[str, float]:
@@ -177,12 +177,12 @@ def _checked_tables(num_inputs: Any, num_outputs: Any, words: Any) -> tuple[Ints
     Raises:
         EvaluationError: If there are not as many words as the tables have, or a table has too many inputs.
     """
-    given = [np.asarray(array) for array in (num_inputs, num_outputs, words)]
-    inputs, outputs, words = given
-    kinds = all(array.dtype.kind in "iu" and array.ndim == 1 for array in given) and words.dtype == np.uint64
+    arrays = [np.asarray(array) for array in (num_inputs, num_outputs, words)]
+    inputs, outputs, words = arrays
+    kinds = all(array.dtype.kind in "iu" and array.ndim == 1 for array in arrays) and words.dtype == np.uint64
     if not kinds or inputs.shape != outputs.shape:
-        found = ", ".join(f"{array.dtype} {list(array.shape)}" for array in given)
-        raise EvaluationError(f"the truth tables are {found}; give integers [S] and [S] and words uint64 [W]")
+        forms = ", ".join(f"{array.dtype} {list(array.shape)}" for array in arrays)
+        raise EvaluationError(f"the truth tables are {forms}; give integers [S] and [S] and words uint64 [W]")
     if inputs.min() < 0 or inputs.max() > MOST_INPUTS or outputs.min() < 0 or outputs.max() > words.size:
         raise EvaluationError(
             f"truth tables have {inputs.min()} to {inputs.max()} inputs and {outputs.min()} to {outputs.max()} "
@@ -224,8 +224,8 @@ def _reasons(
         if reasons[s] == 0 and output_ptr[s + 1] - output_ptr[s] != table_outputs[s]:
             reasons[s] = _OUTPUTS
         if reasons[s] == 0:
-            own = outputs[output_ptr[s] : output_ptr[s + 1]]
-            simulate_one(num_inputs[s], fanins[and_ptr[s] : and_ptr[s + 1]], own, values, table)
+            circuit_outputs = outputs[output_ptr[s] : output_ptr[s + 1]]
+            simulate_one(num_inputs[s], fanins[and_ptr[s] : and_ptr[s + 1]], circuit_outputs, values, table)
             for w in range(size):
                 if table[w] != words[at + w]:
                     reasons[s] = _OTHER
@@ -242,6 +242,6 @@ def _surplus(
     count = num_inputs.shape[0]
     dead, duplicates = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for s in range(count):
-        own = outputs[output_ptr[s] : output_ptr[s + 1]]
-        _, _, dead[s], duplicates[s] = hashed_one(num_inputs[s], fanins[and_ptr[s] : and_ptr[s + 1]], own)
+        circuit_outputs = outputs[output_ptr[s] : output_ptr[s + 1]]
+        _, _, dead[s], duplicates[s] = hashed_one(num_inputs[s], fanins[and_ptr[s] : and_ptr[s + 1]], circuit_outputs)
     return dead, duplicates

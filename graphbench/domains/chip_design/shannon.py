@@ -42,18 +42,18 @@ def _multiplexer(
     if high == low:
         return low ^ flip, count
     if low == 0:
-        found, count = add_and(x, high, n, count, fanins, keys, places)
-        return found ^ flip, count
+        literal, count = add_and(x, high, n, count, fanins, keys, places)
+        return literal ^ flip, count
     if high == 0:
-        found, count = add_and(x ^ 1, low, n, count, fanins, keys, places)
-        return found ^ flip, count
+        literal, count = add_and(x ^ 1, low, n, count, fanins, keys, places)
+        return literal ^ flip, count
     if high == 1:
-        found, count = add_and(x ^ 1, low ^ 1, n, count, fanins, keys, places)
-        return found ^ 1 ^ flip, count
+        literal, count = add_and(x ^ 1, low ^ 1, n, count, fanins, keys, places)
+        return literal ^ 1 ^ flip, count
     left, count = add_and(x, high, n, count, fanins, keys, places)
     right, count = add_and(x ^ 1, low, n, count, fanins, keys, places)
-    found, count = add_and(left ^ 1, right ^ 1, n, count, fanins, keys, places)
-    return found ^ 1 ^ flip, count
+    literal, count = add_and(left ^ 1, right ^ 1, n, count, fanins, keys, places)
+    return literal ^ 1 ^ flip, count
 
 
 @inner
@@ -85,7 +85,7 @@ def _decompose(num_inputs: Ints, num_outputs: Ints, words: Words) -> tuple[Ints,
     for s in range(count):
         most = max(most, 3 * num_outputs[s] * (np.int64(1) << num_inputs[s]))
         largest = max(largest, num_inputs[s])
-    own = np.empty((most, 2), np.int32)
+    pairs = np.empty((most, 2), np.int32)
     slots = hash_slots(most)
     keys, places = np.zeros(slots, np.uint64), np.empty(slots, np.int64)
     literal = np.empty(np.int64(1) << largest, np.int64)
@@ -96,14 +96,14 @@ def _decompose(num_inputs: Ints, num_outputs: Ints, words: Words) -> tuple[Ints,
         size = m * words_per_output(n)
         slots = hash_slots(3 * m * (np.int64(1) << n))
         table, roots = words[word : word + size], outputs[output : output + m]
-        ands = _decompose_one(n, table, roots, own, keys[:slots], places, literal)
+        ands = _decompose_one(n, table, roots, pairs, keys[:slots], places, literal)
         keys[:slots] = 0
         first, last = and_ptr[s], and_ptr[s] + ands
         if last > fanins.shape[0]:
             larger = np.empty((2 * last, 2), np.int32)
             larger[:first] = fanins[:first]
             fanins = larger
-        fanins[first:last] = own[:ands]
+        fanins[first:last] = pairs[:ands]
         and_ptr[s + 1] = last
         word += size
         output += m

@@ -49,11 +49,11 @@ def is_complete(text: str, tokens: Sequence[int]) -> bool:
 
 
 def circuit_of(text: str, tokens: Sequence[int]) -> Aig | None:
-    """Return the circuit that tokens spell, whether it computes the table or not; None if they spell none."""
+    """Return the circuit that tokens encode, whether it computes the table or not; None if there is none."""
     if not is_complete(text, tokens):
         return None
     end = tokens.index(_END)
-    fanins, outputs = ((np.array(own, np.int64) - _FIRST).astype(np.int32) for own in (tokens[:end], tokens[end + 1 :]))
+    fanins, outputs = ((np.array(ids, np.int64) - _FIRST).astype(np.int32) for ids in (tokens[:end], tokens[end + 1 :]))
     if len(fanins) % 2:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Generated circuits as they come: graphs, circuits or AIGER files, of which any may be malformed or missing."""
+"""Generated circuits in raw form: graphs, circuits or AIGER files; any of them may be malformed or missing."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Submission:
     """Generated circuits, one per function.
 
     Attributes:
-        circuits: The circuits; those with a fault are empty.
+        circuits: The circuits; a circuit with a fault is empty.
         faults: uint8 ``[S]``, by their places in :data:`REASONS`; 0 for a well-formed circuit.
-        details: Circuit -> what is wrong with it, for files and graphs that cannot be read.
+        details: Circuit -> description of its fault, for files and graphs that cannot be read.
     """
 
     circuits: Circuits
@@ -112,12 +112,12 @@ class Submission:
             (int(nodes.sum()),),
             (int(arcs.sum()),),
         ):
-            found = ", ".join(
+            parsed = ", ".join(
                 f"{name} {list(shape)}"
                 for name, shape in zip(("num_nodes", "num_edges", "edges", "gates", "inverted"), shapes, strict=True)
             )
             raise CircuitError(
-                f"the arrays of graphs have the shapes {found}; give [S], [S], [E, 2], [N] and [E], where N and E are "
+                f"the arrays of graphs have the shapes {parsed}; give [S], [S], [E, 2], [N] and [E], where N and E are "
                 "the sums of num_nodes and num_edges"
             )
         if edges.dtype.kind not in "iu" and edges.size:
@@ -147,7 +147,7 @@ class Submission:
         if isinstance(answers, Submission):
             return cls(Circuits(*(getattr(answers.circuits, name) for name in RUN)), answers.faults, answers.details)
         if isinstance(answers, Circuits):
-            circuits = Circuits(*(getattr(answers, name) for name in RUN))  # not a subclass with arrays of its own
+            circuits = Circuits(*(getattr(answers, name) for name in RUN))  # not a subclass with other arrays
             return cls(circuits, np.zeros(len(circuits), np.uint8), {})
         if isinstance(answers, Mapping):
             if missing := [name for name in (NODES, EDGES) if name not in answers]:
@@ -160,18 +160,18 @@ class Submission:
         read = _of_items([items[i] for i in graphs])
         if len(graphs) == len(items):
             return read
-        found: list[Aig] = [_NOTHING] * len(items)
+        forms: list[Aig] = [_NOTHING] * len(items)
         faults = np.zeros(len(items), np.uint8)
         details: dict[int, str] = {}
-        for place, i in enumerate(graphs):
-            found[i], faults[i] = read.circuits[place], read.faults[place]
-        details |= {graphs[place]: text for place, text in read.details.items()}
+        for position, i in enumerate(graphs):
+            forms[i], faults[i] = read.circuits[position], read.faults[position]
+        details |= {graphs[position]: text for position, text in read.details.items()}
         for i, item in enumerate(items):
             if not isinstance(item, Mapping):
-                found[i], faults[i], text = _read_item(item)
+                forms[i], faults[i], text = _read_item(item)
                 if text:
                     details[i] = text
-        return cls(_joined(found, faults, details), faults, details)
+        return cls(_joined(forms, faults, details), faults, details)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the circuits as flat arrays of graphs, as :meth:`of` takes them; one with a fault has no node."""
@@ -191,7 +191,7 @@ def _joined(aigs: list[Aig], faults: NDArray[np.uint8], details: dict[int, str])
     """Return circuits as flat arrays; one that was changed to none, or whose class raises errors, gets a fault."""
     try:
         return Circuits.of(aigs)
-    except Exception:  # it may be of a subclass with code of its own
+    except Exception:  # a subclass may run other code
         for i, aig in enumerate(aigs):
             try:
                 aigs[i] = Circuits.of([aig])[0]
@@ -222,7 +222,7 @@ def _of_items(graphs: Sequence[Mapping[str, Any]]) -> Submission:
 
 
 def _read_item(item: Any) -> tuple[Aig, int, str]:
-    """Return a circuit, its fault (0 for none) and what is wrong with it."""
+    """Return a circuit, its fault (0 for none) and a description of the fault."""
     if item is None:
         return _NOTHING, MISSING, ""
     if isinstance(item, Aig):
@@ -269,15 +269,15 @@ def _numbers(graph: Mapping[str, Any], name: str) -> NDArray[Any]:
     if value is None:
         raise CircuitError(f"the graph has no {name}")
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
         raise CircuitError(f"{name} is no array: {error}") from error
-    if found.dtype.kind not in "biuf":
-        raise CircuitError(f"{name} is {found.dtype}, not numbers")
-    return found
+    if array.dtype.kind not in "biuf":
+        raise CircuitError(f"{name} is {array.dtype}, not numbers")
+    return array
 
 
 def counted(reasons: NDArray[np.uint8]) -> dict[str, int]:
-    """Return how many circuits fail for each reason, as text, the most frequent first."""
-    found: Sequence[tuple[int, int]] = Counter(reasons[reasons > 0].tolist()).most_common()
-    return {REASONS[reason]: number for reason, number in found}
+    """Return the number of circuits that fail for each reason, as text, the most frequent first."""
+    counts: Sequence[tuple[int, int]] = Counter(reasons[reasons > 0].tolist()).most_common()
+    return {REASONS[reason]: number for reason, number in counts}

@@ -1,7 +1,7 @@
 """Logic synthesis with ABC: circuits of truth tables, as small as a script of ABC makes them.
 
 The executable ``yosys-abc`` of the package ``pyosys`` is used; ``GRAPHBENCH_ABC`` names another. Names of scripts are
-those of the file ``abc.rc`` that comes with ABC's sources; their commands are written out here, as installed versions
+taken from the file ``abc.rc`` in ABC's sources; their commands are written out here, as installed versions
 come without that file and ignore a name that they do not know.
 """
 
@@ -125,7 +125,7 @@ def synthesise(
     Args:
         tables: Truth tables, arrays of 0 and 1 ``[m, 2^n]`` or ``[2^n]`` (:mod:`~.truth_tables` has their order).
         script: Name of a script of :data:`SCRIPTS`.
-        seconds: Guard of processor time per circuit, in seconds, beside 30 s of the process; it ends a script that
+        seconds: Guard of processor time per circuit, in seconds, plus 30 s of the process; it ends a script that
             does not end.
         memory_mb: Guard of the memory of ABC, in MiB.
 
@@ -162,11 +162,11 @@ def optimise(
     return _without_reasons("circuit", _run_jobs(jobs, script, seconds, memory_mb))
 
 
-def _without_reasons(what: str, found: Sequence[Aig | str]) -> list[Aig]:
-    for i, circuit in enumerate(found):
+def _without_reasons(description: str, results: Sequence[Aig | str]) -> list[Aig]:
+    for i, circuit in enumerate(results):
         if isinstance(circuit, str):
-            raise SolverError(f"{what} {i} of {len(found)}: {circuit}")
-    return [circuit for circuit in found if isinstance(circuit, Aig)]
+            raise SolverError(f"{description} {i} of {len(results)}: {circuit}")
+    return [circuit for circuit in results if isinstance(circuit, Aig)]
 
 
 def try_synthesise(
@@ -184,12 +184,12 @@ def _run_jobs(jobs: Sequence[Job], script: str, seconds: float, memory_mb: int) 
             raise CircuitError(f"function {number} has no input or no output; ABC takes functions with both")
     guards = Guards(float(seconds), whole_number("memory_mb", memory_mb, 256, error=ArgumentError))
     commands, abc = commands_of(script), find_abc()
-    found: list[Aig | str] = []
+    results: list[Aig | str] = []
     for first in range(0, len(jobs), BATCH):
         chosen = jobs[first : first + BATCH]
         circuits = run_together(abc.executable, commands, chosen, guards)
-        found += _without_wrong(abc, chosen, circuits)
-    return found
+        results += _without_wrong(abc, chosen, circuits)
+    return results
 
 
 def _without_wrong(abc: Abc, jobs: Sequence[Job], circuits: Sequence[Aig | str]) -> list[Aig | str]:

@@ -42,7 +42,7 @@ def words_of_texts(content: NDArray[np.uint8], ptr: NDArray[Any]) -> tuple[Ints,
     """Return the numbers of inputs and outputs and the words of texts; -1 inputs for a text that is no table.
 
     Returns:
-        int64 ``[S]``, int64 ``[S]``, and uint64, function by function, output by output; no words for what is no table.
+        int64 ``[S]``, int64 ``[S]``, and uint64, by function and output; no words for a text that is not a table.
     """
     count = ptr.shape[0] - 1
     num_inputs, num_outputs = np.full(count, -1, np.int64), np.zeros(count, np.int64)

@@ -8,7 +8,7 @@ Row j of a table belongs to output j. Column x belongs to the assignment in whic
   bits of a table of fewer than 6 inputs are 0.
 - *Text*: one hexadecimal number per output, separated by spaces; column x is bit x of the number, so the last column is
   the most significant bit, as in ABC's ``read_truth``. A number has ``max(1, 2^n / 4)`` digits, in lower case. A table
-  of fewer than 2 inputs needs the number of inputs beside its text; datasets have no such tables.
+  of fewer than 2 inputs needs the number of inputs and its text; datasets have no such tables.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def as_bits(table: Any) -> Bits:
     Raises:
         CircuitError: If the array has another shape or other values.
     """
-    given = np.asarray(table)
-    bits = given[None] if given.ndim == 1 else given
+    array = np.asarray(table)
+    bits = array[None] if array.ndim == 1 else array
     if bits.ndim != 2 or not bits.shape[0] or bits.shape[1].bit_count() != 1:
         raise CircuitError(
-            f"a truth table has the shape {list(given.shape)}; give one row per output and 2^n columns, one per "
+            f"a truth table has the shape {list(array.shape)}; give one row per output and 2^n columns, one per "
             "assignment of the n inputs"
         )
     if bits.shape[1] > 1 << MOST_INPUTS:
@@ -49,7 +49,7 @@ def as_bits(table: Any) -> Bits:
         )
     if bits.dtype != np.bool_:
         if bits.dtype.kind not in "iuf" or not np.isin(bits, (0, 1)).all():
-            raise CircuitError(f"a truth table of the dtype {given.dtype} has values other than 0 and 1")
+            raise CircuitError(f"a truth table of the dtype {array.dtype} has values other than 0 and 1")
         bits = bits == 1
     return bits
 
@@ -97,12 +97,16 @@ def from_text(text: str, n: int | None = None) -> Bits:
     digits = len(numbers[0]) if numbers else 0
     if n is None:
         n = digits.bit_length() + 1
-    if not 0 <= n <= MOST_INPUTS or digits != max(1, (1 << n) // 4) or any(len(own) != digits for own in numbers):
+    if (
+        not 0 <= n <= MOST_INPUTS
+        or digits != max(1, (1 << n) // 4)
+        or any(len(text_digits) != digits for text_digits in numbers)
+    ):
         raise CircuitError(
             f"{text[:40]!r} is no truth table; give one hexadecimal number of 2^n / 4 digits per output, separated by "
             "spaces"
         )
-    return np.concatenate([_bits_of(own, n) for own in numbers])
+    return np.concatenate([_bits_of(text_digits, n) for text_digits in numbers])
 
 
 def _bits_of(number: str, n: int) -> Bits:
@@ -117,15 +121,15 @@ def _bits_of(number: str, n: int) -> Bits:
 
 
 def tables_as_bits(tables: Sequence[Any]) -> list[Bits]:
-    """Return truth tables as bits, and refuse the first that is none.
+    """Return truth tables as bits; raise an error for the first invalid table.
 
     Raises:
         CircuitError: If one is malformed; the message gives its number.
     """
-    found = []
+    bits = []
     for number, table in enumerate(tables):
         try:
-            found.append(as_bits(table))
+            bits.append(as_bits(table))
         except CircuitError as error:
             raise CircuitError(f"table {number}: {error}") from None
-    return found
+    return bits

@@ -21,10 +21,10 @@ def _derive(samples: Samples) -> Samples:
     """
     if REFERENCE not in samples.values:
         raise CircuitError("the view needs reference circuits, which are labels; address it as <id>:<task>@reference")
-    own = circuits_of(samples)
+    drawn = circuits_of(samples)
     texts = samples.values[REFERENCE].strings()
-    found = circuits_as_samples(Circuits.of([decoded(text) if text else own[i] for i, text in enumerate(texts)]))
-    return replace(found, values={**found.values, TABLE: samples.values[TABLE]})
+    references = circuits_as_samples(Circuits.of([decoded(text) if text else drawn[i] for i, text in enumerate(texts)]))
+    return replace(references, values={**references.values, TABLE: samples.values[TABLE]})
 
 
 VIEWS: Mapping[str, View] = {"reference": View("chip_design.reference", version=1, derive=_derive)}

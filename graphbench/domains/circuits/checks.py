@@ -1,4 +1,4 @@
-"""Checks that share no code with what they check: graphs by networkx, steady states by simulation in time steps."""
+"""Checks that share no code with the checked functions: graphs by networkx, steady states by time stepping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphbench.domains.circuits.graphs import circuit_of, operation_of
 
 Floats = NDArray[np.float64]
 
-_STEP_DOUBLINGS = 10  # a phase is 2**10 implicit steps; with many more, rounding errors outweigh those of the steps
+_STEP_DOUBLINGS = 10  # a phase is 2**10 implicit steps; with many more, rounding errors outweigh step errors
 _FORBIDDEN = {
     ("VIN", ("L",), "VOUT"),
     *((port, ("L",), "GND") for port in ("VIN", "VOUT")),
@@ -25,16 +25,16 @@ _FORBIDDEN = {
 
 
 def check_graphs(parameters: Any, samples: Samples) -> list[str]:
-    """Return the circuits that break a rule, by enumeration of paths with networkx."""
+    """Return the circuits that break a rule, determined by enumerating paths with networkx."""
     problems = []
     for i in range(len(samples)):
         circuit, operation = circuit_of(samples, i), operation_of(samples, i)
-        found = broken_rules(circuit)
+        broken = broken_rules(circuit)
         if len(circuit.types) != parameters.devices:
-            found.append(f"it has {len(circuit.types)} devices, not {parameters.devices}")
+            broken.append(f"it has {len(circuit.types)} devices, not {parameters.devices}")
         if operation.duty not in parameters.duties or operation.load not in parameters.loads:
-            found.append(f"its duty cycle {operation.duty} or load {operation.load} is none of the split's")
-        problems += [f"graph {i}: {problem}" for problem in found]
+            broken.append(f"its duty cycle {operation.duty} or load {operation.load} is none of the split's")
+        problems += [f"graph {i}: {problem}" for problem in broken]
     return problems
 
 
@@ -42,10 +42,10 @@ def broken_rules(circuit: Circuit) -> list[str]:
     """Return the rules of valid converters that a circuit breaks; see :func:`~.topology.verdict`."""
     graph = nx.Graph()
     graph.add_nodes_from(circuit.names)
-    for place, (kind, a, b) in enumerate(circuit.devices):  # a device is a node between two nets
-        graph.add_node(place, kind=kind)
-        graph.add_edges_from([(a, place), (place, b)])
-    shorted = [place for place, (_, a, b) in enumerate(circuit.devices) if a == b]
+    for number, (kind, a, b) in enumerate(circuit.devices):  # a device is a node between two nets
+        graph.add_node(number, kind=kind)
+        graph.add_edges_from([(a, number), (number, b)])
+    shorted = [number for number, (_, a, b) in enumerate(circuit.devices) if a == b]
     if shorted:
         return [f"both terminals of device {shorted[0]} are on one net"]
     if not nx.is_connected(graph):
@@ -55,11 +55,11 @@ def broken_rules(circuit: Circuit) -> list[str]:
         for path in nx.all_simple_paths(graph, source, target):
             places = [node for node in path if isinstance(node, int)]
             used.update(places)
-            chain = tuple(graph.nodes[place]["kind"] for place in places)
+            chain = tuple(graph.nodes[number]["kind"] for number in places)
             if (source, chain, target) in _FORBIDDEN:
                 problems.append(f"the path {source}-{'-'.join(chain)}-{target} is forbidden")
     idle = set(range(len(circuit.types))) - used
-    return problems + [f"device {place} is on no path between ports" for place in sorted(idle)]
+    return problems + [f"device {number} is on no path between ports" for number in sorted(idle)]
 
 
 def extrapolated_state(circuit: Circuit, operation: Operation, seconds: float) -> tuple[float, float]:
@@ -79,8 +79,8 @@ def simulated_state(
 
     Args:
         circuit: The circuit.
-        operation: How it is operated.
-        seconds: Least length of the transient. Conserved charges drift by rounding errors, so it should not be much
+        operation: The operating conditions and element values.
+        seconds: Minimal length of the transient. Conserved charges drift by rounding errors, so it should not be much
             longer than the circuit takes to settle.
         doublings: A phase is ``2**doublings`` steps.
     """
@@ -119,13 +119,13 @@ def _phase(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the change of (state, 1) over a phase, means of VOUT and VIN, and of the square of VOUT, per period."""
     step = length / 2**doublings
-    place = {name: number for number, name in enumerate(name for name in circuit.names if name != "GND")}
-    count, states = len(place), len(devices)
+    column = {name: number for number, name in enumerate(name for name in circuit.names if name != "GND")}
+    count, states = len(column), len(devices)
     incidence = np.zeros((count, states))
     for j, (_, a, b) in enumerate(devices):
         for name, sign in ((a, 1.0), (b, -1.0)):
-            if name in place:
-                incidence[place[name], j] += sign
+            if name in column:
+                incidence[column[name], j] += sign
     is_c = np.array([kind == "C" for kind, _, _ in devices], bool)
     size = np.array(values)
     companion = np.where(is_c, size / step, step / size)
@@ -136,10 +136,10 @@ def _phase(
         ohm = {"in": operation.input_resistance, "load": operation.load}.get(
             kind, operation.on_resistance if kind == on else operation.off_resistance
         )
-        ends = np.array([float(name == a) - float(name == b) for name in place])
+        ends = np.array([float(name == a) - float(name == b) for name in column])
         conductance += np.outer(ends, ends) / ohm
     source = np.zeros(count)
-    source[place["VIN"]] = 1.0 / operation.input_resistance
+    source[column["VIN"]] = 1.0 / operation.input_resistance
     # a capacitor drives companion * v back into its nets, an inductor draws its current i
     memory = np.column_stack([incidence * np.where(is_c, companion, -1.0), source])
     nodes = np.linalg.solve(conductance, memory)
@@ -147,8 +147,8 @@ def _phase(
     change = np.where(is_c[:, None], across, companion[:, None] * across)
     change[~is_c, :states] += np.eye(states)[~is_c]
     change = np.vstack([change, np.eye(states + 1)[-1]])
-    rows = nodes[[place["VOUT"], place["VIN"]]] * step * operation.frequency
-    square = np.outer(nodes[place["VOUT"]], nodes[place["VOUT"]]) * step * operation.frequency
+    rows = nodes[[column["VOUT"], column["VIN"]]] * step * operation.frequency
+    square = np.outer(nodes[column["VOUT"]], nodes[column["VOUT"]]) * step * operation.frequency
     for _ in range(doublings):
         rows = rows + rows @ change
         square = square + change.T @ square @ change

@@ -1,4 +1,4 @@
-"""What users call: the steady state of converters given as lists of devices, and their waveforms over one period."""
+"""The public functions: the steady state of converters from lists of devices, and waveforms over one period."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Elements(StrictModel):
     """The values of a converter's elements and its frequency, in SI units.
 
     Attributes:
-        inductance: Of every inductor.
-        capacitance: Of every capacitor.
+        inductance: Inductance of every inductor.
+        capacitance: Capacitance of every capacitor.
         frequency: Periods per second.
         input_resistance: Resistance between the source and VIN.
         on_resistance: Resistance of a switch that conducts.
-        off_resistance: Resistance of a switch that does not.
-        output_capacitance: Capacitor from VOUT to GND that belongs to the load, beside those among the devices; 0 for
-            none.
+        off_resistance: Resistance of a switch that does not conduct.
+        output_capacitance: Capacitance of a capacitor from VOUT to GND that belongs to the load, in addition to the
+            capacitors among the devices; 0 for none.
     """
 
     inductance: Reactance = 1e-4
@@ -72,7 +72,7 @@ class Elements(StrictModel):
 
 
 class Operation(Elements):
-    """How a converter is operated, and the values of its elements, in SI units.
+    """The operating conditions of a converter and the values of its elements, in SI units.
 
     Attributes:
         duty: Share of a period in which Sa conducts and Sb does not.
@@ -118,16 +118,16 @@ class SteadyState:
     """The periodic steady state of a converter.
 
     Attributes:
-        ratio: Mean voltage of VOUT over that of the source; nan if undefined.
-        efficiency: Mean power of the load over that of the source; 0 without power, nan if undefined.
+        ratio: Mean voltage of VOUT divided by the voltage of the source; nan if undefined.
+        efficiency: Mean power of the load divided by the mean power of the source; 0 without power, nan if undefined.
         settling: Seconds until the slowest mode has decayed to 1 %; infinite if it never does.
         status: ``regular``; ``no_power``, the source delivers none, so that the efficiency is 0 by convention;
             ``undamped``, a mode that nothing drives does not decay, so a disturbance would stay; ``unstable``, a mode
             grows, which no passive circuit does; ``ill_conditioned``, rounding errors could exceed 1e-6, so no number
             is given; ``floating``, no device joins some nets to GND, so no number is given.
-        singular: What would make nodal analysis singular, all of it solved exactly except for floating nets:
+        singular: Causes of singularity in nodal analysis, all solved exactly except for floating nets:
             ``capacitor_loop``, ``inductor_loop``, ``capacitor_cut`` (an island of nets that only capacitors join to the
-            rest; its charge is 0), ``inductor_cut`` (one that only inductors join to the rest), ``floating``.
+            rest; its charge is 0), ``inductor_cut`` (an island that only inductors join to the rest), ``floating``.
         input_power: Mean power of the source, in W.
     """
 
@@ -147,7 +147,7 @@ class Waveforms:
         time: float64 ``[P]``, seconds from the start of the period; the instant at which the switches change is in it
             twice, before and after.
         voltages: Net -> float64 ``[P]``, V, of all nets but GND.
-        currents: Place of an inductor in the list of devices -> float64 ``[P]``, A, from its first net to its second.
+        currents: Position of an inductor among the devices -> float64 ``[P]``, A, from its first net to its second.
         source_current: float64 ``[P]``, A, out of the source.
     """
 
@@ -174,7 +174,7 @@ def steady_state(
     """Return the periodic steady state of a converter, exactly, as opposed to the end of a transient.
 
     Sa conducts during the first ``duty`` of a period, Sb during the rest; they change at the same instant. The source
-    stands behind ``input_resistance`` at VIN, the load from VOUT to GND with ``output_capacitance`` beside it, as in
+    stands behind ``input_resistance`` at VIN, the load from VOUT to GND parallel to ``output_capacitance``, as in
     the paper (section 3.2.2). Conserved quantities, such as currents that circulate in loops of inductors, are those of
     a circuit that starts from rest.
 
@@ -194,9 +194,9 @@ def steady_state(
     Raises:
         ArgumentError: If a device or a value is malformed or out of range.
     """
-    given = {key: value for key, value in locals().items() if key != "devices"}
-    (found,) = steady_states_of([read_devices(devices)], [Operation.read(given)])
-    return found
+    settings = {key: value for key, value in locals().items() if key != "devices"}
+    (state,) = steady_states_of([read_devices(devices)], [Operation.read(settings)])
+    return state
 
 
 def steady_states_of(circuits: Sequence[Circuit], operations: Sequence[Operation]) -> list[SteadyState]:
@@ -225,7 +225,7 @@ def steady_table(circuits: Sequence[Circuit], operations: Sequence[Operation]) -
 
 
 def singularities(faults: int) -> tuple[str, ...]:
-    """Return the names of what is singular, given their sum."""
+    """Return the names of the singularities that are encoded in a sum."""
     return tuple(name for bit, name in _SINGULAR.items() if faults & bit)
 
 
@@ -279,14 +279,14 @@ def waveforms(devices: Iterable[Sequence[str]], *, duty: float, points: int = 20
 
 def _named(circuit: Circuit, operation: Operation, time: Floats, nodes: Floats, flux: Floats) -> Waveforms:
     scaled = operation.vin * nodes
-    flux = np.concatenate([np.zeros((len(flux), 1)), flux], axis=1)  # that of GND is 0
+    flux = np.concatenate([np.zeros((len(flux), 1)), flux], axis=1)  # the flux of GND is 0
     across = {
-        place: flux[:, circuit.nets[place, 0]] - flux[:, circuit.nets[place, 1]]
-        for place in np.flatnonzero(circuit.types == INDUCTOR).tolist()
+        device: flux[:, circuit.nets[device, 0]] - flux[:, circuit.nets[device, 1]]
+        for device in np.flatnonzero(circuit.types == INDUCTOR).tolist()
     }
     return Waveforms(
         time=time,
         voltages={name: scaled[:, net - 1] for net, name in enumerate(circuit.names) if net},
-        currents={place: operation.vin * own / operation.inductance for place, own in across.items()},
+        currents={device: operation.vin * drop / operation.inductance for device, drop in across.items()},
         source_current=(operation.vin - scaled[:, VIN - 1]) / operation.input_resistance,
     )

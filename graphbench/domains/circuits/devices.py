@@ -27,7 +27,7 @@ class Circuit:
 
     Attributes:
         types: int64 ``[K]``, the type of every device: a position in :data:`TYPES`.
-        nets: int64 ``[K, 2]``, the nets of its terminals: positions in ``names``.
+        nets: int64 ``[K, 2]``, the nets of every device's terminals: positions in ``names``.
         names: Names of the nets, the ports GND, VIN, VOUT first.
     """
 
@@ -64,29 +64,29 @@ def read_devices(devices: Iterable[Sequence[str]]) -> Circuit:
         raise ArgumentError(f"a circuit has 1 to {MOST_DEVICES} devices, got {len(listed)}")
     numbers = {port: number for number, port in enumerate(PORTS)}
     types, nets = [], []
-    for place, device in enumerate(listed):
-        _check_device(place, device)
+    for index, device in enumerate(listed):
+        _check_device(index, device)
         kind, *ends = device
         types.append(TYPES.index(kind))
         nets.append([numbers.setdefault(net, len(numbers)) for net in ends])
     return Circuit(np.array(types, np.int64), np.array(nets, np.int64), tuple(numbers))
 
 
-def _check_device(place: int, device: Sequence[str]) -> None:
+def _check_device(number: int, device: Sequence[str]) -> None:
     if isinstance(device, str) or len(device) != 3 or not all(isinstance(part, str) and part for part in device):
-        raise ArgumentError(f"device {place} is {device!r}; give (type, net, net), such as ('L', 'VIN', 'x')")
+        raise ArgumentError(f"device {number} is {device!r}; give (type, net, net), such as ('L', 'VIN', 'x')")
     kind, first, second = device
     if kind not in TYPES:
         raise ArgumentError(
-            f"device {place} has the type {kind!r}{closest(kind, TYPES)}; the types are {', '.join(TYPES)}"
+            f"device {number} has the type {kind!r}{closest(kind, TYPES)}; the types are {', '.join(TYPES)}"
         )
     for net in (first, second):
         port = "GND" if net == "0" else net.upper()
         if net not in PORTS and port in PORTS:
-            raise ArgumentError(f"device {place} ({kind}) is on the net {net!r}; did you mean the port {port!r}?")
+            raise ArgumentError(f"device {number} ({kind}) is on the net {net!r}; did you mean the port {port!r}?")
     if first == second:
         raise ArgumentError(
-            f"both terminals of device {place} ({kind}) are on the net {first!r}; it has no effect there"
+            f"both terminals of device {number} ({kind}) are on the net {first!r}; it has no effect there"
         )
 
 

@@ -1,4 +1,4 @@
-"""Random topologies, drawn as Fan et al. (2024) draw them, until one is valid."""
+"""Random topologies, drawn by the method of Fan et al. (2024) until one is valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphbench.core.rng import below, permutation, seed, uniform
 from graphbench.domains.circuits.topology import VALID, Ints, canonical_form, topology_number, verdict
 
 _PORTS = 3
-_SKIPPED = 0.8  # probability that a terminal which is connected already is not connected once more
+_SKIPPED = 0.8  # probability that a connected terminal is not connected again
 MOST_DRAWS = 1_000_000
 
 
@@ -53,8 +53,8 @@ def draw_topology(state: NDArray[np.uint64], devices: int) -> tuple[Ints, Ints, 
     """Return types, nets and number of nets of a random topology, which need not be valid.
 
     Types are uniform. The ports, and then the terminals of the devices, are each joined to a random other one; one that
-    is joined already is skipped with probability 0.8. A terminal is not joined to the other one of its device, nor are
-    two ports ever joined, directly or through others.
+    is already joined is skipped with probability 0.8. A terminal is not joined to the other terminal of its device, and
+    two ports are never joined, directly or through others.
     """
     types = np.empty(devices, np.int64)
     for d in range(devices):
@@ -81,7 +81,7 @@ def draw_topology(state: NDArray[np.uint64], devices: int) -> tuple[Ints, Ints, 
 
 @inner
 def _numbered(types: Ints, parent: Ints) -> tuple[Ints, Ints, int]:
-    """Return a topology whose nets are numbered, those of the ports first."""
+    """Return a topology with numbered nets; the nets of the ports come first."""
     number = np.full(parent.shape[0], -1, np.int64)
     count = 0
     nets = np.empty((types.shape[0], 2), np.int64)
@@ -104,7 +104,7 @@ def _root(parent: Ints, terminal: int) -> int:
 
 @inner
 def _has_port(parent: Ints, root: int) -> bool:
-    found = False
+    has_port = False
     for port in range(_PORTS):
-        found |= _root(parent, port) == root
-    return found
+        has_port |= _root(parent, port) == root
+    return has_port

@@ -6,14 +6,14 @@ Modified nodal analysis with node fluxes ``phi`` (integrals of node voltages ``v
 
 where C, G and K are the Laplacians of the capacitors, of switches, source and load resistance, and of the inductors
 (with weights 1/L). All are symmetric and positive semidefinite. Indicators of connected components span their null
-spaces, so what makes the system singular is found by counting components, not by rounding:
+spaces, so singularities are detected by counting components, not by rounding:
 
 - nets that no device joins to GND: their potential is undefined (``FLOATING``);
 - islands joined to the rest by inductors alone (cut sets of inductors, index 2): their fluxes are eliminated exactly;
 - islands joined to the rest by capacitors alone: their charge is conserved, 0 as the circuit starts from rest;
 - loops of capacitors or of inductors: their nets or currents are not independent; node fluxes count each once.
 
-What remains is ``x' = A x + b`` with states scaled such that ``|x|^2 / 2`` is the stored energy, for a source of 1 V.
+The rest is ``x' = A x + b`` with states scaled such that ``|x|^2 / 2`` is the stored energy, for a source of 1 V.
 Hence ``A + A^T`` is negative semidefinite, no mode grows, and matrix exponentials are well conditioned.
 """
 
@@ -59,7 +59,7 @@ def circuit_equations(
             capacitance, in SI units.
 
     Returns:
-        What is singular, a sum of ``CAPACITOR_LOOP`` and the like; then, for the n states extended by the constant 1:
+        The singularities, a sum of ``CAPACITOR_LOOP`` etc.; then, for the n states extended by the constant 1:
         the rates of change in the first and in the second phase, float64 ``[n + 1, n + 1]`` in 1/s; the voltages of the
         nets other than GND in these phases, ``[M - 1, n + 1]``; and their fluxes ``[M - 1, n + 1]`` in Vs, up to a part
         that drives no inductor. With ``FLOATING`` all are empty.
@@ -75,8 +75,8 @@ def circuit_equations(
     factor = semidefinite_factor(congruent(stiffness, columns))
     scale = identity(nu + ng)
     if nu:
-        own = cholesky(congruent(mass, block(columns, 0, count, 0, nu)))
-        put(scale, 0, 0, 1.0, solve(transposed(own), identity(nu)))
+        mass_factor = cholesky(congruent(mass, block(columns, 0, count, 0, nu)))
+        put(scale, 0, 0, 1.0, solve(transposed(mass_factor), identity(nu)))
     columns, factor = product(columns, scale), product(transposed(scale), factor)
     source = block(columns, VIN - 1, VIN, 0, nu + ng)
     first = congruent(_conductances(types, nets, num_nets, parameters, True), columns)
@@ -110,7 +110,7 @@ def _phase_equations(
     """
     count, rank = factor.shape
     n = nu + rank
-    drain = np.zeros((count, n + 1))  # currents out of the columns, other than those through columns without capacitors
+    drain = np.zeros((count, n + 1))  # currents out of the columns, except through columns without capacitors
     put(drain, 0, 0, 1.0, block(conductance, 0, count, 0, nu))
     put(drain, 0, nu, 1.0, factor)
     put(drain, 0, n, -weight, transposed(source))
@@ -127,17 +127,17 @@ def _phase_equations(
 
 @inner
 def _independent(mass: Floats, stiffness: Floats, basis: Floats, nu: int, nw: int, ng: int) -> Floats:
-    """Return the columns with and without capacitors, independent of both kinds of islands, which are left out.
+    """Return the columns with and without capacitors, independent of both kinds of islands; islands are left out.
 
     Columns with capacitors become orthogonal, with respect to C, to islands of conserved charge; then all columns, with
     respect to K, to islands that inductors alone join to the rest.
     """
     count = basis.shape[0]
-    own = block(basis, 0, count, 0, nu)
+    with_capacitors = block(basis, 0, count, 0, nu)
     if nw:
-        add(own, -1.0, _projection(mass, block(basis, 0, count, nu, nu + nw), own))
+        add(with_capacitors, -1.0, _projection(mass, block(basis, 0, count, nu, nu + nw), with_capacitors))
     columns = np.empty((count, nu + ng))
-    put(columns, 0, 0, 1.0, own)
+    put(columns, 0, 0, 1.0, with_capacitors)
     put(columns, 0, nu, 1.0, block(basis, 0, count, nu + nw, nu + nw + ng))
     if nu + nw + ng < count:
         add(columns, -1.0, _projection(stiffness, block(basis, 0, count, nu + nw + ng, count), columns))
@@ -146,16 +146,16 @@ def _independent(mass: Floats, stiffness: Floats, basis: Floats, nu: int, nw: in
 
 @inner
 def _projection(form: Floats, onto: Floats, columns: Floats) -> Floats:
-    """Return the part of columns in the span of others, orthogonal with respect to a symmetric form."""
+    """Return the projection of columns onto the span of others, orthogonal with respect to a symmetric form."""
     weights = solve(congruent(form, onto), product(transposed(onto), product(form, columns)))
     return product(onto, weights)
 
 
 @inner
 def _states(types: Ints, nets: Ints, num_nets: int, output_capacitance: float) -> tuple[int, Floats, int, int, int]:
-    """Return what is singular, and a basis of the node fluxes, float64 ``[M - 1, M - 1]``.
+    """Return the singularities, and a basis of the node fluxes, float64 ``[M - 1, M - 1]``.
 
-    Its columns are, in this order: those with capacitors, islands whose charge is conserved, those without capacitors
+    The columns of the basis are, in order: with capacitors, islands of conserved charge, without capacitors
     (the numbers of these three are returned), and islands that inductors alone join to the rest.
     """
     count = num_nets - 1
@@ -189,19 +189,19 @@ def _states(types: Ints, nets: Ints, num_nets: int, output_capacitance: float) -
 def _components(
     types: Ints, nets: Ints, num_nets: int, capacitors: bool, inductors: bool, resistors: bool, output: bool
 ) -> tuple[Ints, int]:
-    """Return the component of every net, that of GND 0, in the graph of some devices; and its independent loops."""
+    """Return the component of every net (0 for GND) in the graph of some devices, and the number of its loops."""
     parent = np.arange(num_nets)
     loops = 0
     for d in range(-2, types.shape[0]):
         if d == -2:
-            a, b, chosen = GND, VIN, resistors  # the source and its resistance
+            a, b, included = GND, VIN, resistors  # the source and its resistance
         elif d == -1:
-            a, b, chosen = GND, VOUT, resistors or output  # the load and the output capacitor
+            a, b, included = GND, VOUT, resistors or output  # the load and the output capacitor
         else:
             a, b = nets[d, 0], nets[d, 1]
             kind = types[d]
-            chosen = capacitors if kind == CAPACITOR else (inductors if kind == INDUCTOR else resistors)
-        if not chosen:
+            included = capacitors if kind == CAPACITOR else (inductors if kind == INDUCTOR else resistors)
+        if not included:
             continue
         while parent[a] != a:
             a = parent[a]
@@ -211,16 +211,16 @@ def _components(
             loops += 1
         else:
             parent[max(a, b)] = min(a, b)
-    found, fresh = np.full(num_nets, -1, np.int64), 0
+    component, fresh = np.full(num_nets, -1, np.int64), 0
     for net in range(num_nets):  # roots are the smallest nets of their components, so GND comes first
         root = net
         while parent[root] != root:
             root = parent[root]
         if root == net:
-            found[net] = fresh
+            component[net] = fresh
             fresh += 1
-        found[net] = found[root]
-    return found, loops
+        component[net] = component[root]
+    return component, loops
 
 
 @inner
@@ -257,37 +257,37 @@ def _add_islands(basis: Floats, reduced: Floats, filled: int, component: Ints) -
 @inner
 def _largest(matrix: Floats, column: int) -> int:
     """Return the row of the entry of a column that is largest in magnitude."""
-    found = 0
+    row = 0
     for i in range(matrix.shape[0]):
-        if abs(matrix[i, column]) > abs(matrix[found, column]):
-            found = i
-    return found
+        if abs(matrix[i, column]) > abs(matrix[row, column]):
+            row = i
+    return row
 
 
 @inner
 def _laplacian(types: Ints, nets: Ints, num_nets: int, parameters: Floats, kind: int) -> Floats:
     """Return the Laplacian of the capacitors or inductors on the nets other than GND, in F or 1/H."""
-    found = np.zeros((num_nets, num_nets))
+    laplacian = np.zeros((num_nets, num_nets))
     weight = parameters[CAPACITANCE] if kind == CAPACITOR else 1.0 / parameters[INDUCTANCE]
     for d in range(types.shape[0]):
         if types[d] == kind:
-            _add(found, nets[d, 0], nets[d, 1], weight)
+            _add(laplacian, nets[d, 0], nets[d, 1], weight)
     if kind == CAPACITOR:
-        _add(found, VOUT, GND, parameters[OUTPUT_CAPACITANCE])
-    return block(found, 1, num_nets, 1, num_nets)
+        _add(laplacian, VOUT, GND, parameters[OUTPUT_CAPACITANCE])
+    return block(laplacian, 1, num_nets, 1, num_nets)
 
 
 @inner
 def _conductances(types: Ints, nets: Ints, num_nets: int, parameters: Floats, first: bool) -> Floats:
     """Return the Laplacian of source, load and switches in one phase, in S; Sa conducts in the first."""
-    found = np.zeros((num_nets, num_nets))
-    _add(found, VIN, GND, 1.0 / parameters[INPUT_RESISTANCE])
-    _add(found, VOUT, GND, 1.0 / parameters[LOAD])
+    laplacian = np.zeros((num_nets, num_nets))
+    _add(laplacian, VIN, GND, 1.0 / parameters[INPUT_RESISTANCE])
+    _add(laplacian, VOUT, GND, 1.0 / parameters[LOAD])
     for d in range(types.shape[0]):
         if types[d] < CAPACITOR:
             conducts = (types[d] == SA) == first
-            _add(found, nets[d, 0], nets[d, 1], 1.0 / parameters[ON_RESISTANCE if conducts else OFF_RESISTANCE])
-    return block(found, 1, num_nets, 1, num_nets)
+            _add(laplacian, nets[d, 0], nets[d, 1], 1.0 / parameters[ON_RESISTANCE if conducts else OFF_RESISTANCE])
+    return block(laplacian, 1, num_nets, 1, num_nets)
 
 
 @inner

@@ -18,23 +18,23 @@ _LABELS = ("ratio", "efficiency", "settling")
 
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path, settings: Settings) -> list[Path]:
-    """Write every split to a sub-folder of its name, a netlist per circuit, with a table of labels beside them."""
+    """Write every split to a sub-folder: one netlist per circuit, and a table of labels."""
     if "kind" not in {f.name for f in card.graph_features}:
         raise ArgumentError(f"{card.address} holds no circuits, so there is nothing to write")
     for split, samples in splits.items():
-        place = folder / split
-        place.mkdir(parents=True)
+        split_folder = folder / split
+        split_folder.mkdir(parents=True)
         digits = len(str(max(len(samples) - 1, 0)))
-        known = [name for name in _LABELS if name in samples.values]
+        labels_present = [name for name in _LABELS if name in samples.values]
         with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
-            table.writerow(["netlist", "duty", "load", *known])
+            table.writerow(["netlist", "duty", "load", *labels_present])
             for i in range(len(samples)):
                 operation = operation_of(samples, i)
                 name = f"{i:0{digits}}.cir"
                 text = to_spice(circuit_of(samples, i).devices, settings=settings, **operation.model_dump())
-                (place / name).write_text(text, encoding="utf-8")
-                labels = [f"{float(samples.values[label][i]):.9g}" for label in known]
+                (split_folder / name).write_text(text, encoding="utf-8")
+                labels = [f"{float(samples.values[label][i]):.9g}" for label in labels_present]
                 table.writerow([f"{split}/{name}", operation.duty, operation.load, *labels])
     return [folder / split for split in splits] + [folder / f"{split}.csv" for split in splits]
 

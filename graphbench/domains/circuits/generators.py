@@ -25,7 +25,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ConverterParameters(Elements):
-    """What circuits a split holds.
+    """The distribution of the circuits of a split.
 
     Attributes:
         devices: Number of devices of every circuit.
@@ -48,9 +48,9 @@ class ConverterParameters(Elements):
         return self
 
     def operation(self, duty: float, load: float) -> Operation:
-        """Return how a circuit of the split is operated."""
-        own = {name: getattr(self, name) for name in Elements.model_fields}
-        return Operation(duty=duty, load=load, **own)
+        """Return the operating conditions of a circuit of the split."""
+        elements = {name: getattr(self, name) for name in Elements.model_fields}
+        return Operation(duty=duty, load=load, **elements)
 
 
 def _generate(

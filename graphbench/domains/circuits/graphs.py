@@ -1,11 +1,11 @@
 """Converters as graphs, and back: ports, devices and nets are nodes (figure 4 of the paper).
 
-A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets, those of
-the ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for
+A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets (the
+ports' nets first). Edges join every port to its net and every device to its two nets; an edge from VIN to GND is
 the source, one from VOUT to GND for the load. Hence there are 2 K + 5 undirected edges: 15 at K = 5, which are the 30
 arcs of table 2; at K = 7 and 10 they are 38 and 50 arcs, where the table has 42 and 56. The 13.0 nodes of the table are
 the mean over different random topologies of five devices (:mod:`~.drawing`). Its mean degree of 7.0 does not follow
-from its own nodes and edges by any usual definition: 30 arcs on 13 nodes are 2.3 per node.
+from the table's nodes and edges by any usual definition: 30 arcs on 13 nodes are 2.3 per node.
 
 Nodes are in canonical order, which is the same for circuits that differ in names and order alone.
 """
@@ -45,7 +45,7 @@ def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Seq
         types: int64 ``[S, K]``.
         nets: int64 ``[S, K, 2]``.
         num_nets: int64 ``[S]``.
-        operations: How each is operated.
+        operations: The operating conditions of each circuit.
 
     Returns:
         Samples with the features ``kind`` (nodes, a position in :data:`KINDS`), ``conducting`` (nodes: share of a
@@ -124,10 +124,10 @@ def sample_to_devices(sample: Any, position: int = 0) -> list[Device]:
 
     Args:
         sample: A PyG ``Data`` of a dataset of circuits, or ``Samples``.
-        position: Which graph of ``Samples``.
+        position: Number of the graph in ``Samples``.
 
     Raises:
-        ArgumentError: If it is no graph of a circuit.
+        ArgumentError: If the sample is not the graph of a circuit.
     """
     return circuit_of(sample, position).devices
 
@@ -146,12 +146,12 @@ def circuit_of(sample: Any, position: int = 0) -> Circuit:
     ends = {node: sorted(set(nets)) for node, nets in ends.items()}
     wrong = [node for node in ends if len(ends[node]) != (1 if kind[node] < _FIRST_TYPE else 2)]
     if wrong or sorted(kind[ports].tolist()) != [0, 1, 2] or not len(devices):
-        what = (
+        reason = (
             f"node {wrong[0]} ({KINDS[kind[wrong[0]]]}) is joined to {len(ends[wrong[0]])} nets"
             if wrong
             else ("it has not one port of each kind, or no device")
         )
-        raise ArgumentError(f"the graph is no circuit: {what}; ports are joined to one net, devices to two")
+        raise ArgumentError(f"the graph is no circuit: {reason}; ports are joined to one net, devices to two")
     number = {ends[int(node)][0]: int(kind[node]) for node in ports}
     for net in nodes[kind == _NET].tolist():
         number.setdefault(net, len(number))
@@ -179,7 +179,7 @@ def _graph_of(sample: Any, position: int) -> tuple[Ints, Ints]:
 
 
 def operation_of(samples: Samples, position: int = 0) -> Operation:
-    """Return how a circuit is operated; numbers, stored in float32, are read as 7 significant decimal digits."""
+    """Return the operating conditions of a circuit; float32 numbers are read as 7 significant decimal digits."""
     row = np.asarray(samples.values["operation"])[position]
     numbers = [float(f"{value:.7g}") for value in row.tolist()]
     return Operation(**dict(zip(OPERATION, numbers, strict=True)))

@@ -43,7 +43,7 @@ class SteadyEffort(StrictModel):
 
 
 def _label(effort: SteadyEffort, number: int, graph: Samples) -> Mapping[str, Any]:
-    """Return ratio, efficiency, settling, status and what is singular.
+    """Return ratio, efficiency, settling, status and singularities.
 
     Raises:
         SolverError: If the status leaves ratio or efficiency undefined.
@@ -77,7 +77,7 @@ def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
 
 
 def _differences(values: Mapping[str, Any], ratio: float, efficiency: float) -> list[str]:
-    """Return where labels differ from simulated values."""
+    """Return the differences between labels and simulated values."""
     problems = []
     if not math.isclose(ratio, float(values["ratio"]), rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
         problems.append(f"the ratio is {values['ratio']:.5g}, but a simulation gives {ratio:.5g}")
@@ -87,17 +87,17 @@ def _differences(values: Mapping[str, Any], ratio: float, efficiency: float) -> 
 
 
 def _statistics(samples: Samples) -> dict[str, NDArray[np.float64]]:
-    known = samples.values["steady_failed"] == 0
+    labelled = samples.values["steady_failed"] == 0
     nothing = np.full(len(samples), math.nan)
     ratio, status = samples.values["ratio"], samples.values["status"]
-    found = {
+    columns = {
         "mean_ratio": ratio,
         "mean_efficiency": samples.values["efficiency"],
         "converting": np.abs(ratio) > _LOWEST_RATIO,
         "settled_in_4_ms": samples.values["settling"] <= TRANSIENT,
         "regular": status == REGULAR,
     }
-    return {name: np.where(known, value, nothing) for name, value in found.items()}
+    return {name: np.where(labelled, value, nothing) for name, value in columns.items()}
 
 
 def _baselines(samples: Samples) -> Mapping[str, NDArray[np.float64]]:

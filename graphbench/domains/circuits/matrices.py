@@ -19,34 +19,34 @@ _SMALL = 1e-9  # relative size below which a pivot of a semidefinite matrix is z
 def product(left: Floats, right: Floats) -> Floats:
     """Return ``left @ right``."""
     rows, inner, columns = left.shape[0], left.shape[1], right.shape[1]
-    found = np.zeros((rows, columns))
+    result = np.zeros((rows, columns))
     for i in range(rows):
         for k in range(inner):
             factor = left[i, k]
             if factor != 0.0:
                 for j in range(columns):
-                    found[i, j] += factor * right[k, j]
-    return found
+                    result[i, j] += factor * right[k, j]
+    return result
 
 
 @kernel
 def transposed(matrix: Floats) -> Floats:
     """Return the transpose in C order."""
-    found = np.empty((matrix.shape[1], matrix.shape[0]))
+    result = np.empty((matrix.shape[1], matrix.shape[0]))
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
-            found[j, i] = matrix[i, j]
-    return found
+            result[j, i] = matrix[i, j]
+    return result
 
 
 @kernel
 def block(matrix: Floats, first_row: int, last_row: int, first: int, last: int) -> Floats:
     """Return a copy of the rows and columns from the first to before the last."""
-    found = np.empty((last_row - first_row, last - first))
-    for i in range(found.shape[0]):
-        for j in range(found.shape[1]):
-            found[i, j] = matrix[first_row + i, first + j]
-    return found
+    result = np.empty((last_row - first_row, last - first))
+    for i in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[i, j] = matrix[first_row + i, first + j]
+    return result
 
 
 @kernel
@@ -68,10 +68,10 @@ def add(target: Floats, factor: float, source: Floats) -> None:
 @kernel
 def identity(n: int) -> Floats:
     """Return the identity matrix."""
-    found = np.zeros((n, n))
+    result = np.zeros((n, n))
     for i in range(n):
-        found[i, i] = 1.0
-    return found
+        result[i, i] = 1.0
+    return result
 
 
 @kernel
@@ -84,7 +84,7 @@ def congruent(matrix: Floats, columns: Floats) -> Floats:
 def solve(matrix: Floats, right: Floats) -> Floats:
     """Return the solution X of ``matrix @ X = right``, by elimination with partial pivoting; infinite if singular."""
     n, columns = matrix.shape[0], right.shape[1]
-    left, found = matrix.copy(), right.copy()
+    left, solution = matrix.copy(), right.copy()
     for k in range(n):
         pivot = k
         for i in range(k + 1, n):
@@ -96,20 +96,20 @@ def solve(matrix: Floats, right: Floats) -> Floats:
             for j in range(n):
                 left[k, j], left[pivot, j] = left[pivot, j], left[k, j]
             for j in range(columns):
-                found[k, j], found[pivot, j] = found[pivot, j], found[k, j]
+                solution[k, j], solution[pivot, j] = solution[pivot, j], solution[k, j]
         for i in range(k + 1, n):
             ratio = left[i, k] / left[k, k]
             for j in range(k, n):
                 left[i, j] -= ratio * left[k, j]
             for j in range(columns):
-                found[i, j] -= ratio * found[k, j]
+                solution[i, j] -= ratio * solution[k, j]
     for k in range(n - 1, -1, -1):
         for j in range(columns):
-            total = found[k, j]
+            total = solution[k, j]
             for i in range(k + 1, n):
-                total -= left[k, i] * found[i, j]
-            found[k, j] = total / left[k, k]
-    return found
+                total -= left[k, i] * solution[i, j]
+            solution[k, j] = total / left[k, k]
+    return solution
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Circuits that the reference project simulated, as a source of samples, and how their labels compare with ours.
+"""Circuits that the reference project simulated, as a source of samples, and a comparison of their labels with ours.
 
 A folder holds one or more of the project's JSON files (:mod:`~.reference_files`). Circuits are assigned to splits by
 the number of their topology, with the limits of the generated datasets, so a topology that is trained on there is
-trained on here, too. Labels are computed as those of generated circuits are; what the files say stands beside them.
+trained on here, too. Labels are computed as for generated circuits; the labels of the files are stored as references.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from graphbench.domains.circuits.transients import transient
 NAME = "circuits.official"
 RATIO_OF_FILE = Feature("reference_ratio", Stage.META, Location.GRAPH, Kind.SCALAR)
 EFFICIENCY_OF_FILE = Feature("reference_efficiency", Stage.META, Location.GRAPH, Kind.SCALAR)
-VAL_FROM, TEST_FROM = 0.7, 0.8  # limits of topology numbers between the splits, those of the generated datasets
+VAL_FROM, TEST_FROM = 0.7, 0.8  # limits of topology numbers between the splits, as in the generated datasets
 AGREEING = 0.01  # ratios that differ by less agree
 _NOTHING = 1e-3  # ratio below which a file's label counts as 0
 
@@ -89,21 +89,21 @@ def _operation(simulated: SimulatedCircuit) -> Operation:
 
 
 def _as_samples(circuits: Sequence[tuple[SimulatedCircuit, Circuit]]) -> Samples:
-    found = circuits_as_samples(
+    samples = circuits_as_samples(
         np.stack([circuit.types for _, circuit in circuits]),
         np.stack([circuit.nets for _, circuit in circuits]),
         np.array([circuit.num_nets for _, circuit in circuits], np.int64),
         [_operation(simulated) for simulated, _ in circuits],
     )
-    own = {
+    extra_values = {
         RATIO_OF_FILE.name: np.array([simulated.ratio for simulated, _ in circuits]),
         EFFICIENCY_OF_FILE.name: np.array([simulated.efficiency for simulated, _ in circuits]),
     }
-    return replace(found, values={**found.values, **own})
+    return replace(samples, values={**samples.values, **extra_values})
 
 
 def compare(circuits: Sequence[SimulatedCircuit]) -> dict[str, int]:
-    """Return how many circuits agree with the steady state, and what explains those that do not.
+    """Return the numbers of circuits that agree with the steady state, and of others by explanation.
 
     The first that holds counts: ``agree`` (ratios differ by less than 0.01), ``zero`` (the file says 0, as for all
     simulations that failed or were called invalid), ``transient`` (the file has the end of a transient of 4 ms in which
@@ -112,39 +112,40 @@ def compare(circuits: Sequence[SimulatedCircuit]) -> dict[str, int]:
     """
     pairs = [(simulated, read_devices(simulated.devices), _operation(simulated)) for simulated in circuits]
     table = steady_table([circuit for _, circuit, _ in pairs], [operation for _, _, operation in pairs])
-    found = dict.fromkeys(("agree", "zero", "transient", "other", "efficiency"), 0)
+    counts = dict.fromkeys(("agree", "zero", "transient", "other", "efficiency"), 0)
     for (simulated, _, operation), row in zip(pairs, table, strict=True):
         if abs(row[RATIO] - simulated.ratio) < AGREEING:
-            found["agree"] += 1
-            found["efficiency"] += bool(abs(row[EFFICIENCY] - simulated.efficiency) < AGREEING)
+            counts["agree"] += 1
+            counts["efficiency"] += bool(abs(row[EFFICIENCY] - simulated.efficiency) < AGREEING)
         elif abs(simulated.ratio) < _NOTHING:
-            found["zero"] += 1
+            counts["zero"] += 1
         else:
             values = operation.model_dump(exclude={"duty"})
             end = transient(simulated.devices, duty=simulated.duty, settings="overlap", **values)
-            found["transient" if abs(end.ratio - simulated.ratio) < AGREEING else "other"] += 1
-    return found
+            counts["transient" if abs(end.ratio - simulated.ratio) < AGREEING else "other"] += 1
+    return counts
 
 
 def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what the files' labels say about ours."""
+    """Yield the comparison of the files' labels with ours."""
     folder = Path(FileParameters.model_validate(card.split("train").parameters).folder)
     circuits = _simulated(folder)
-    found, count = compare(circuits), len(circuits)
+    counts, count = compare(circuits), len(circuits)
     yield Row(
         "all files",
         "labels of the files",
         True,
-        f"{found['agree']} of {count} ratios agree within {AGREEING:g}; {found['zero']} are 0 in the files alone, "
-        f"{found['transient']} are those of a transient of 4 ms with overlapping switches, {found['other']} are others",
-        "noted" if found["agree"] < count else "",
+        f"{counts['agree']} of {count} ratios agree within {AGREEING:g}; {counts['zero']} are 0 in the files alone, "
+        f"{counts['transient']} are those of a transient of 4 ms with overlapping switches, "
+        f"{counts['other']} are others",
+        "noted" if counts["agree"] < count else "",
     )
     yield Row(
         "all files",
         "efficiencies of the files",
         True,
-        f"{found['efficiency']} of these {found['agree']} circuits also agree in efficiency",
-        "noted" if found["efficiency"] < found["agree"] else "",
+        f"{counts['efficiency']} of these {counts['agree']} circuits also agree in efficiency",
+        "noted" if counts["efficiency"] < counts["agree"] else "",
     )
 
 

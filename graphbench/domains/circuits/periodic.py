@@ -47,7 +47,7 @@ NUM_RESULTS = 6
 
 _TERMS = 12
 _STEP = 0.25  # norm of the exponent below which the Taylor series has full precision
-_MOST_DOUBLINGS = 400
+_MAX_DOUBLINGS = 400
 _SQUARINGS = 46
 _SMALL_RESISTANCE = 1e-4  # ohm
 _SETTLED = float(np.log(100.0))
@@ -72,11 +72,11 @@ def steady_states(types: Ints, nets: Ints, num_nets: Ints, ptr: Ints, duty: Floa
     Returns:
         float64 ``[S, 6]``, see :func:`converter_state`.
     """
-    found = np.empty((num_nets.shape[0], NUM_RESULTS))
+    results = np.empty((num_nets.shape[0], NUM_RESULTS))
     for i in range(num_nets.shape[0]):
         devices = slice(ptr[i], ptr[i + 1])
-        found[i] = converter_state(types[devices], nets[devices], num_nets[i], duty[i], parameters[i])
-    return found
+        results[i] = converter_state(types[devices], nets[devices], num_nets[i], duty[i], parameters[i])
+    return results
 
 
 @kernel
@@ -84,16 +84,16 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
     """Return the steady state of one circuit with a source of 1 V.
 
     Returns:
-        float64 ``[6]``: ratio, efficiency, settling in seconds, status (a position in :data:`STATUSES`), what is
-        singular (see :mod:`~.equations`), and the mean power of the source in W. Numbers that the status leaves
+        float64 ``[6]``: ratio, efficiency, settling in seconds, status (a position in :data:`STATUSES`), the
+        singularities (see :mod:`~.equations`), and the mean power of the source in W. Numbers that the status leaves
         undefined are nan.
     """
-    found = np.full(NUM_RESULTS, np.nan)
+    result = np.full(NUM_RESULTS, np.nan)
     faults, rates_a, rates_b, nodes_a, nodes_b, _ = circuit_equations(types, nets, num_nets, parameters)
-    found[FAULTS] = faults
+    result[FAULTS] = faults
     if faults & FLOATING:
-        found[STATUS] = UNDEFINED
-        return found
+        result[STATUS] = UNDEFINED
+        return result
     n, period = rates_a.shape[0] - 1, 1.0 / parameters[FREQUENCY]
     first, means_a, squares_a = _phase(rates_a, nodes_a, _output_form(nodes_a), duty * period)
     second, means_b, squares_b = _phase(rates_b, nodes_b, _output_form(nodes_b), (1.0 - duty) * period)
@@ -102,8 +102,8 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
     add(change, 1.0, second)
     state, worst = _fixed_point(change)
     if not worst < _WORST_INVERSE:
-        found[STATUS] = ILL_CONDITIONED
-        return found
+        result[STATUS] = ILL_CONDITIONED
+        return result
     middle = product(first, state)
     add(middle, 1.0, state)
     means = product(means_a, state)
@@ -121,18 +121,18 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
         lost_b = _phase(rates_b, nodes_b, form_b, (1.0 - duty) * period)[2]
         power = (congruent(lost_a, state)[0, 0] + congruent(lost_b, middle)[0, 0]) / period
     efficiency = mean_square / parameters[LOAD] / power if power != 0.0 else 0.0
-    found[RATIO] = mean_out if abs(mean_out) > _ZERO else 0.0
-    found[EFFICIENCY] = efficiency if abs(efficiency) > _ZERO else 0.0
-    found[INPUT_POWER] = power
-    found[SETTLING] = period * _SETTLED / decay if decay > 0.0 else np.inf
-    found[STATUS] = REGULAR
+    result[RATIO] = mean_out if abs(mean_out) > _ZERO else 0.0
+    result[EFFICIENCY] = efficiency if abs(efficiency) > _ZERO else 0.0
+    result[INPUT_POWER] = power
+    result[SETTLING] = period * _SETTLED / decay if decay > 0.0 else np.inf
+    result[STATUS] = REGULAR
     if power < _NO_POWER / parameters[LOAD]:
-        found[STATUS], found[EFFICIENCY] = NO_POWER, 0.0
+        result[STATUS], result[EFFICIENCY] = NO_POWER, 0.0
     if decay < _UNDAMPED:
-        found[STATUS], found[SETTLING] = UNDAMPED, np.inf
+        result[STATUS], result[SETTLING] = UNDAMPED, np.inf
     if decay < -_UNDAMPED:
-        found[STATUS], found[RATIO], found[EFFICIENCY] = UNSTABLE, np.nan, np.nan
-    return found
+        result[STATUS], result[RATIO], result[EFFICIENCY] = UNSTABLE, np.nan, np.nan
+    return result
 
 
 @kernel
@@ -221,16 +221,16 @@ def _phase(rates: Floats, nodes: Floats, instantaneous: Floats, time: float) -> 
 
 @inner
 def _doubled(matrix: Floats, change: Floats) -> Floats:
-    found = product(matrix, change)
-    add(found, 2.0, matrix)
-    return found
+    doubled = product(matrix, change)
+    add(doubled, 2.0, matrix)
+    return doubled
 
 
 @inner
 def _short(rates: Floats, time: float) -> tuple[Floats, int]:
-    """Return the exponent of a step short enough for the Taylor series, and how often the step must be doubled."""
+    """Return the exponent of a step short enough for the Taylor series, and the number of doublings of the step."""
     size, doublings = norm(rates) * time, 0
-    while size > _STEP and doublings < _MOST_DOUBLINGS:  # the limit ends infinite rates, which are ill-conditioned
+    while size > _STEP and doublings < _MAX_DOUBLINGS:  # the limit ends infinite rates, which are ill-conditioned
         size, doublings = size / 2.0, doublings + 1
     exponent = np.empty(rates.shape)
     put(exponent, 0, 0, time / 2.0**doublings, rates)
@@ -239,12 +239,12 @@ def _short(rates: Floats, time: float) -> tuple[Floats, int]:
 
 @inner
 def _series(exponent: Floats) -> Floats:
-    found, term = exponent.copy(), exponent.copy()
+    total, term = exponent.copy(), exponent.copy()
     for k in range(2, _TERMS + 1):
         term = product(term, exponent)
         put(term, 0, 0, 1.0 / k, term)
-        add(found, 1.0, term)
-    return found
+        add(total, 1.0, term)
+    return total
 
 
 @inner

@@ -21,7 +21,7 @@ _MICRO, _MEGA, _VIN = 1e-6, 1e6, 100.0
 
 @dataclass(frozen=True)
 class SimulatedCircuit:
-    """A circuit of the reference project, and what its simulation gave.
+    """A circuit of the reference project with the results of its simulation.
 
     Attributes:
         devices: ``(type, net, net)`` each.
@@ -56,20 +56,20 @@ def read_simulated_circuits(path: str | Path) -> list[SimulatedCircuit]:
     Raises:
         StoreError: If the file cannot be read, or a circuit has another form; the message names it.
     """
-    place = Path(path)
+    file = Path(path)
     try:
-        content = json.loads(limited_bytes(place, MOST_BYTES))
+        content = json.loads(limited_bytes(file, MOST_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{place} cannot be read as JSON: {fault_of(error)}") from error
+        raise StoreError(f"{file} cannot be read as JSON: {fault_of(error)}") from error
     if not isinstance(content, Mapping) or not content:
-        raise StoreError(f"{place} holds no mapping of circuits")
-    found = []
+        raise StoreError(f"{file} holds no mapping of circuits")
+    circuits = []
     for number, circuit in enumerate(content.values()):
         try:
-            found.append(_circuit(circuit))
+            circuits.append(_circuit(circuit))
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{place}: circuit {number} is malformed: {type(error).__name__} {error}") from error
-    return found
+            raise StoreError(f"{file}: circuit {number} is malformed: {type(error).__name__} {error}") from error
+    return circuits
 
 
 def _circuit(raw: Mapping[str, Any]) -> SimulatedCircuit:
@@ -86,7 +86,7 @@ def _circuit(raw: Mapping[str, Any]) -> SimulatedCircuit:
 
 def _device(entry: Sequence[str]) -> Device:
     name, first, second = entry
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ValueError(f"device {name!r} is none of Sa, Sb, C, L with a number")
-    return found[1], _NETS.get(first, first), _NETS.get(second, second)
+    return match[1], _NETS.get(first, first), _NETS.get(second, second)

@@ -1,4 +1,4 @@
-"""Netlists of converters for ngspice, which simulates what :mod:`~.periodic` solves."""
+"""Netlists of converters for ngspice, which simulates the circuits that :mod:`~.periodic` solves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_spice(
     seconds: float = PAPER_SECONDS,
     **values: float,
 ) -> str:
-    """Return a netlist that ``ngspice -b file`` runs as it is; it prints means over the last 50 periods.
+    """Return a netlist for ``ngspice -b file``, which prints means over the last 50 periods.
 
     The means are ``mean_vout`` and ``mean_in`` (V), ``mean_pout`` and ``mean_pin`` (W).
 
@@ -84,15 +84,15 @@ def _plain(name: str) -> str:
 
 def _device_lines(circuit: Circuit, operation: Operation) -> list[str]:
     lines = []
-    for place, (kind, (a, b)) in enumerate(zip(circuit.types.tolist(), circuit.nets.tolist(), strict=True)):
+    for number, (kind, (a, b)) in enumerate(zip(circuit.types.tolist(), circuit.nets.tolist(), strict=True)):
         ends = f"{_place(a)} {_place(b)}"
         if kind == CAPACITOR:
-            lines.append(f"C{place} {ends} {operation.capacitance!r}")
+            lines.append(f"C{number} {ends} {operation.capacitance!r}")
         elif kind == INDUCTOR:
-            lines.append(f"L{place} {ends} {operation.inductance!r}")
+            lines.append(f"L{number} {ends} {operation.inductance!r}")
         else:
             gates = "gate_a gate_b" if kind == SA else "gate_b gate_a"
-            lines.append(f"S{place} {ends} {gates} switch")
+            lines.append(f"S{number} {ends} {gates} switch")
     return lines
 
 
@@ -125,14 +125,14 @@ def run_spice(netlist: str, *, executable: str = "ngspice", timeout: float = 300
         MissingDependency: If ngspice is not installed.
         SolverError: If the simulation fails or takes longer than ``timeout`` seconds.
     """
-    found = shutil.which(executable)
-    if found is None:
+    path = shutil.which(executable)
+    if path is None:
         raise MissingDependency(
             f"{executable} is not installed; install Debian's package ngspice, or name another executable"
         )
     try:
         done = subprocess.run(
-            [found, "-b", "/dev/stdin"], input=netlist, capture_output=True, text=True, timeout=timeout, check=False
+            [path, "-b", "/dev/stdin"], input=netlist, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise SolverError(f"ngspice has not finished after {timeout:g} s") from error

@@ -1,4 +1,4 @@
-"""Topologies in compiled code: canonical form, and which circuits count as valid converters.
+"""Topologies in compiled code: canonical form, and the rules of valid converters.
 
 Two circuits are the same if a renaming of internal nets, a change of the order of the devices, and swaps of the two
 terminals of devices turn one into the other.
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 def verdict(types: Ints, nets: Ints, num_nets: int) -> int:
     """Return whether a circuit is a valid converter, as a position in :data:`VERDICTS`.
 
-    The rules are those of Fan et al. (Graph-transformer-based surrogate model, 2024):
+    The rules follow Fan et al. (Graph-transformer-based surrogate model, 2024):
 
     - no device has both terminals on one net (``shorted``);
     - every port has a device, and a path joins every two ports (``unconnected``);
@@ -47,8 +47,8 @@ def verdict(types: Ints, nets: Ints, num_nets: int) -> int:
     used = np.zeros(types.shape[0], np.bool_)
     forbidden = False
     for source, target in ((VIN, VOUT), (VIN, GND), (VOUT, GND)):
-        found, bad = _walk_paths(types, nets, num_nets, source, target, used)
-        if not found:
+        has_path, bad = _walk_paths(types, nets, num_nets, source, target, used)
+        if not has_path:
             return UNCONNECTED
         forbidden |= bad
     if forbidden:
@@ -70,7 +70,7 @@ def _walk_paths(
     net = np.empty(num_nets, np.int64)
     device = np.empty(num_nets, np.int64)  # the device tried last at every net of the path
     net[0], device[0], on_path[source] = source, -1, True
-    depth, found, bad = 0, False, False
+    depth, has_path, bad = 0, False, False
     while depth >= 0:
         device[depth] += 1
         here, d = net[depth], device[depth]
@@ -85,14 +85,14 @@ def _walk_paths(
         else:
             continue
         if there == target:
-            found = True
+            has_path = True
             for i in range(depth + 1):
                 used[device[i]] = True
             bad |= _is_forbidden(types, device[: depth + 1], target)
         elif not on_path[there]:
             depth += 1
             net[depth], device[depth], on_path[there] = there, -1, True
-    return found, bad
+    return has_path, bad
 
 
 @inner
@@ -120,17 +120,17 @@ def canonical_form(types: Ints, nets: Ints, num_nets: int) -> tuple[Ints, Ints]:
         ``types`` int64 ``[K]`` and ``nets`` int64 ``[K, 2]``, the smaller net first; devices are sorted by type, first
         and second net.
     """
-    count, own = types.shape[0], num_nets - _PORTS
+    count, internal = types.shape[0], num_nets - _PORTS
     colour = _refined_colours(types, nets, num_nets)
     order = np.argsort(colour[_PORTS:], kind="mergesort")
     label = np.empty(num_nets, np.int64)
     label[:_PORTS] = np.arange(_PORTS)
     best = np.empty(0, np.int64)
-    tried = np.full(own + 1, -1, np.int64)  # which net is tried at every place
-    taken = np.zeros(own, np.bool_)
+    tried = np.full(internal + 1, -1, np.int64)  # the net that is tried at every position
+    taken = np.zeros(internal, np.bool_)
     depth = 0
     while depth >= 0:
-        if depth == own:
+        if depth == internal:
             codes = _sorted_codes(types, nets, label, num_nets)
             if best.shape[0] == 0 or _is_less(codes, best):
                 best = codes
@@ -138,14 +138,14 @@ def canonical_form(types: Ints, nets: Ints, num_nets: int) -> tuple[Ints, Ints]:
             continue
         if tried[depth] >= 0:
             taken[tried[depth]] = False
-        place = tried[depth] + 1
-        while place < own and (taken[place] or colour[_PORTS + place] != colour[_PORTS + order[depth]]):
-            place += 1
-        if place == own:
+        next_net = tried[depth] + 1
+        while next_net < internal and (taken[next_net] or colour[_PORTS + next_net] != colour[_PORTS + order[depth]]):
+            next_net += 1
+        if next_net == internal:
             tried[depth] = -1
             depth -= 1
             continue
-        tried[depth], taken[place], label[_PORTS + place] = place, True, _PORTS + depth
+        tried[depth], taken[next_net], label[_PORTS + next_net] = next_net, True, _PORTS + depth
         depth += 1
     found_types, found_nets = np.empty(count, np.int64), np.empty((count, 2), np.int64)
     for d in range(count):
@@ -159,7 +159,7 @@ def canonical_form(types: Ints, nets: Ints, num_nets: int) -> tuple[Ints, Ints]:
 def topology_number(types: Ints, nets: Ints) -> float:
     """Return a number from 0 to 1 that a canonical form fixes, and that is uniform over all topologies.
 
-    Splits that hold topologies of different ranges of this number have none in common.
+    Splits with disjoint ranges of this number have no topology in common.
     """
     value = np.uint64(types.shape[0])
     for d in range(types.shape[0]):

@@ -1,7 +1,7 @@
 """The transient of a converter from its start, exactly, and the labels that the paper's simulation of 4 ms gives.
 
-The equations of a phase are those of :mod:`~.equations`; a period is a product of matrix exponentials, and a transient
-of thousands of periods a power of that product. What differs from ngspice is its error in time steps alone.
+The equations of a phase are from :mod:`~.equations`; a period is a product of matrix exponentials, and a transient
+of thousands of periods a power of that product. The only difference to ngspice is the error of ngspice's time steps.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Settings = Literal["exact", "paper", "overlap"]
 Floats = NDArray[np.float64]
 
 PAPER_SECONDS = 4e-3
-_MOST_PERIODS = 1e15
+_MAX_PERIODS = 1e15
 AVERAGED = 50  # periods at the end of a transient, over which means are taken
 EDGE = 1e-9  # seconds that a gate takes to rise or fall
 _BETWEEN = 0.5 * EDGE  # while gates change: with "paper" no switch conducts for so long, with "overlap" all do
-_LONGER = {"paper": 0.5 * EDGE, "overlap": -1.5 * EDGE}  # what the time in which Sa alone conducts has beside D T
+_LONGER = {"paper": 0.5 * EDGE, "overlap": -1.5 * EDGE}  # added to D T: the time in which Sa alone conducts
 _TERMS, _STEP = 14, 0.25
-_LEAST_POWER, _ADDED_POWER = 1e-3, 1e-2  # W, of the reference project's rules
+_MIN_POWER, _ADDED_POWER = 1e-3, 1e-2  # W, of the reference project's rules
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Transient:
     """Means over the last 50 periods of a transient.
 
     Attributes:
-        ratio: Mean voltage of VOUT over that of the source.
+        ratio: Mean voltage of VOUT divided by the voltage of the source.
         output_power: W, of the load.
         input_power: W, of the source; it may be negative while a circuit settles.
         drift: Difference of the ratio between the first and the last 25 of these periods.
@@ -57,14 +57,14 @@ class Transient:
 
     @property
     def paper_label(self) -> tuple[float, float, bool]:
-        """Ratio and efficiency as the reference project labels the circuit, and whether it calls it valid.
+        """The reference project's labels of the circuit: ratio, efficiency, and whether the circuit is valid.
 
         10 mW are added to the input power. A circuit is valid if this efficiency is from 0 to 1, the input power at
         least 1 mW in magnitude, and the drift at most 1 % of the ratio or 0.005; the label of others is 0.
         """
         efficiency = self.output_power / (self.input_power + _ADDED_POWER)
         settled = abs(self.drift) <= max(0.01 * abs(self.ratio), 0.005)
-        if settled and 0.0 <= efficiency <= 1.0 and abs(self.input_power) >= _LEAST_POWER:
+        if settled and 0.0 <= efficiency <= 1.0 and abs(self.input_power) >= _MIN_POWER:
             return self.ratio, efficiency, True
         return 0.0, 0.0, False
 
@@ -86,7 +86,7 @@ def transient(
         settings: ``exact``: both kinds of switches change at the same instant, and the circuit starts from rest.
             ``paper``: no switch conducts for 0.5 ns at every change, and the transient starts from the operating point
             of the circuit in which Sb conducts. ``overlap``: all switches conduct for these 0.5 ns, and the transient
-            starts where Sa conducts; the labels of the reference project's public file are those of such a simulation.
+            starts where Sa conducts; this simulation yields the labels of the reference project's public file.
         **values: As of :func:`~.converters.steady_state`.
 
     Raises:
@@ -96,18 +96,18 @@ def transient(
     if settings not in get_args(Settings):
         raise ArgumentError(f"settings {settings!r} is unknown; choose one of {', '.join(get_args(Settings))}")
     circuit, operation = read_devices(devices), Operation.read({"duty": duty, **values})
-    if not AVERAGED - 0.5 <= seconds * operation.frequency < _MOST_PERIODS:
+    if not AVERAGED - 0.5 <= seconds * operation.frequency < _MAX_PERIODS:
         raise ArgumentError(
             f"seconds is {seconds}, or {seconds * operation.frequency:.3g} periods; give from {AVERAGED} periods, over "
-            f"which means are taken, to {_MOST_PERIODS:.0e}"
+            f"which means are taken, to {_MAX_PERIODS:.0e}"
         )
     periods = round(seconds * operation.frequency)
     elements = operation.elements
-    found = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, elements)
-    if found[0] & FLOATING:
+    equations = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, elements)
+    if equations[0] & FLOATING:
         raise ArgumentError("a net is not joined to GND, so the circuit has no transient")
-    on_a, on_b = (found[1], found[3]), (found[2], found[4])
-    start = np.append(np.zeros(len(found[1]) - 1), 1.0)
+    on_a, on_b = (equations[1], equations[3]), (equations[2], equations[4])
+    start = np.append(np.zeros(len(equations[1]) - 1), 1.0)
     first, period = operation.duty / operation.frequency, 1.0 / operation.frequency
     phases = [(on_a, first), (on_b, period - first)]
     if settings != "exact":
@@ -122,12 +122,12 @@ def transient(
         if min(alone, rest) <= 0 or not 0 < operation.duty < 1:
             raise ArgumentError(f"the duty cycle {duty} leaves a switch no time beside edges of {EDGE:g} s")
         phases = [change, (on_a, alone), change, (on_b, rest)]
-        start = _operating_point(found[2] if settings == "paper" else found[1])
+        start = _operating_point(equations[2] if settings == "paper" else equations[1])
     return _means([_phase(*own, length) for own, length in phases], start, periods, operation)
 
 
 def _operating_point(rates: Floats) -> Floats:
-    """Return the state that does not change; of several the one of least energy."""
+    """Return the state that does not change; of several, the state of least energy."""
     state = np.linalg.lstsq(rates[:-1, :-1], -rates[:-1, -1], rcond=None)[0]
     return np.append(state, 1.0)
 

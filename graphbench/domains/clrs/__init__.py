@@ -18,7 +18,7 @@ __all__ = ["Trace", "draw", "draw_multi_size", "least_length", "sample", "sample
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: generators look at this package and need none of it."""
+    """Import names on first use: generators look at this package and need none of it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

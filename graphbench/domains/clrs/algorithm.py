@@ -90,7 +90,7 @@ def algorithm(
     """
 
     def register(function: Callable[..., None]) -> Algorithm:
-        found = Algorithm(
+        new = Algorithm(
             function.__name__,
             kernel(function),
             prepare,
@@ -99,9 +99,9 @@ def algorithm(
             parse_features(outputs, Stage.OUTPUT),
             (function.__doc__ or "").strip().split("\n")[0],
         )
-        _check(found, function)
-        _REGISTERED[found.name] = found
-        return found
+        _check(new, function)
+        _REGISTERED[new.name] = new
+        return new
 
     return register
 
@@ -110,29 +110,29 @@ class AlgorithmError(GraphBenchError):
     """An algorithm is registered under a name that is taken, or with features that do not fit together."""
 
 
-def _check(found: Algorithm, function: Callable[..., None]) -> None:
-    taken = found.name in NAMES and not function.__module__.startswith(f"{_PACKAGE}.")
+def _check(new: Algorithm, function: Callable[..., None]) -> None:
+    taken = new.name in NAMES and not function.__module__.startswith(f"{_PACKAGE}.")
     if taken:
-        raise AlgorithmError(f"{found.name!r} is one of the benchmark's algorithms; name yours otherwise")
-    names = [feature.name for feature in found.features]
+        raise AlgorithmError(f"{new.name!r} is one of the benchmark's algorithms; name yours otherwise")
+    names = [feature.name for feature in new.features]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise AlgorithmError(f"{found.name} has the feature {twice[0]!r} twice; give each a name of its own")
-    for feature in found.features:
+        raise AlgorithmError(f"{new.name} has the feature {twice[0]!r} twice; give each a name of its own")
+    for feature in new.features:
         if (feature.kind is Kind.CATEGORICAL) != (feature.classes >= 2):
-            raise AlgorithmError(f"{found.name}: {feature.name}: write a class with their number, e.g. categorical(3)")
+            raise AlgorithmError(f"{new.name}: {feature.name}: write a class with their number, e.g. categorical(3)")
 
 
 def parse_features(text: str, stage: Stage) -> tuple[Feature, ...]:
     """Return the features of a line such as ``pos:node/scalar, s:node/mask_one``."""
-    found = []
+    features = []
     for word in text.replace("\n", " ").split(","):
         match = _WORD.fullmatch(word.strip())
         if match is None:
             raise ValueError(f"feature {word.strip()!r} is not of the form name:location/type")
         name, location, kind, classes = match.groups()
-        found.append(Feature(name, stage, Location(location), Kind(kind), int(classes or 0)))
-    return tuple(found)
+        features.append(Feature(name, stage, Location(location), Kind(kind), int(classes or 0)))
+    return tuple(features)
 
 
 def find_algorithm(name: str) -> Algorithm:
@@ -145,8 +145,8 @@ def find_algorithm(name: str) -> Algorithm:
         if name in names:
             importlib.import_module(f"{_PACKAGE}.{module}")
     if name not in _REGISTERED:
-        known = sorted({*NAMES, *_REGISTERED})
-        near = difflib.get_close_matches(str(name), known, n=1)
+        registered = sorted({*NAMES, *_REGISTERED})
+        near = difflib.get_close_matches(str(name), registered, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownAlgorithm(f"unknown algorithm {name!r}; {hint}(there are {', '.join(known)})")
+        raise UnknownAlgorithm(f"unknown algorithm {name!r}; {hint}(there are {', '.join(registered)})")
     return _REGISTERED[name]

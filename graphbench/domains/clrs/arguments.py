@@ -27,10 +27,10 @@ class ArgumentError(GraphBenchError, ValueError):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the runs of an algorithm on S instances need.
+    """The arguments and inputs of an algorithm's runs on S instances.
 
     Attributes:
-        arguments: What the compiled function takes after its log, stacked: float64 or int64 ``[S, ...]``, and ``[S]``
+        arguments: Arguments of the compiled function after its log, stacked: float64 or int64 ``[S, ...]``, and ``[S]``
             for single numbers.
         inputs: Input feature name -> its cells: node ``[S, n]``, edge ``[S, n, n]``, graph ``[S, 1]``; a mask_one is
             the id of its node, ``[S, 1]``, a class its number. ``pos`` tells the number of nodes.
@@ -43,9 +43,9 @@ class Prepared:
 def positions(instances: int, *lengths: int) -> Floats:
     """Return ``float64[instances, sum of lengths]``: 0, 1/n, .. (n-1)/n for every length n."""
     row = _positions(lengths)
-    found = np.empty((instances, len(row)))
-    found[:] = row
-    return found
+    numbers = np.empty((instances, len(row)))
+    numbers[:] = row
+    return numbers
 
 
 @lru_cache(maxsize=64)
@@ -55,10 +55,10 @@ def _positions(lengths: tuple[int, ...]) -> Floats:
 
 def vector(name: str, values: Instances, least: int = 1) -> Floats:
     """Return lists of at least ``least`` finite numbers as a float64 copy ``[S, n]``."""
-    found = _numbers(name, values)
-    if found.ndim != 2 or found.shape[1] < least:
-        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a list of {least} or more numbers")
-    return found
+    numbers = _numbers(name, values)
+    if numbers.ndim != 2 or numbers.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {numbers.shape[1:]}; give a list of {least} or more numbers")
+    return numbers
 
 
 def same_length(first: str, a: Array, second: str, b: Array, extra: int = 0) -> None:
@@ -70,23 +70,23 @@ def same_length(first: str, a: Array, second: str, b: Array, extra: int = 0) -> 
 
 def square(name: str, values: Instances, least: int = 1) -> Floats:
     """Return ``n x n`` matrices of finite numbers, ``n >= least``, as a float64 copy ``[S, n, n]``."""
-    found = _numbers(name, values)
-    if found.ndim != 3 or found.shape[1] != found.shape[2] or found.shape[1] < least:
-        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a square matrix of {least} or more rows")
-    return found
+    numbers = _numbers(name, values)
+    if numbers.ndim != 3 or numbers.shape[1] != numbers.shape[2] or numbers.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {numbers.shape[1:]}; give a square matrix of {least} or more rows")
+    return numbers
 
 
 def symmetric(name: str, values: Instances, least: int = 1) -> Floats:
     """Return symmetric matrices of finite numbers: the weights of undirected graphs."""
-    found = square(name, values, least)
-    mirrored = found.transpose(0, 2, 1)
-    if not np.array_equal(found, mirrored):
-        i, u, v = np.argwhere(found != mirrored)[0]
+    matrix = square(name, values, least)
+    mirrored = matrix.transpose(0, 2, 1)
+    if not np.array_equal(matrix, mirrored):
+        i, u, v = np.argwhere(matrix != mirrored)[0]
         raise ArgumentError(
-            f"{name} is not symmetric: {name}[{u}, {v}] = {found[i, u, v]} but {name}[{v}, {u}] = {found[i, v, u]}; "
+            f"{name} is not symmetric: {name}[{u}, {v}] = {matrix[i, u, v]} but {name}[{v}, {u}] = {matrix[i, v, u]}; "
             "the algorithm takes undirected graphs"
         )
-    return found
+    return matrix
 
 
 def node(name: str, values: Instances, nodes: int) -> NDArray[np.int64]:
@@ -104,23 +104,23 @@ def integers(name: str, values: Instances, low: int, high: int, least: int = 1) 
     whole = _numbers(name, values)
     if whole.ndim != 2 or whole.shape[1] < least:
         raise ArgumentError(f"{name} has the shape {whole.shape[1:]}; give a list of {least} or more whole numbers")
-    found = _stacked(values)
+    numbers = _stacked(values)
     if (whole != np.floor(whole)).any() or whole.min() < low or whole.max() > high:
         raise ArgumentError(
-            f"{name} has values from {found.min()} to {found.max()}; give whole numbers, {low} to {high}"
+            f"{name} has values from {numbers.min()} to {numbers.max()}; give whole numbers, {low} to {high}"
         )
     return whole.astype(np.int64)
 
 
 def _numbers(name: str, values: Instances) -> Floats:
     try:
-        found = _stacked(values, np.float64)
+        numbers = _stacked(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{name} is not an array of numbers ({error})") from error
-    if not np.isfinite(found).all():
-        place = tuple(np.argwhere(~np.isfinite(found))[0].tolist())
-        raise ArgumentError(f"{name}{list(place[1:])} is {found[place]}; give finite numbers")
-    return found
+    if not np.isfinite(numbers).all():
+        position = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+        raise ArgumentError(f"{name}{list(position[1:])} is {numbers[position]}; give finite numbers")
+    return numbers
 
 
 def _stacked(values: Instances, dtype: type | None = None) -> Array:
@@ -130,12 +130,12 @@ def _stacked(values: Instances, dtype: type | None = None) -> Array:
 
 def keys(A: Instances, least: int = 2) -> Prepared:
     """Prepare lists of keys ``A``, at least two: one node each."""
-    found = vector("A", A, least)
-    return Prepared((found,), {"pos": positions(*found.shape), "key": found})
+    prepared = vector("A", A, least)
+    return Prepared((prepared,), {"pos": positions(*prepared.shape), "key": prepared})
 
 
-def _graph(found: Floats) -> dict[str, Array]:
-    return {"A": found, "adj": (found != 0) | np.eye(found.shape[1], dtype=bool)}
+def _graph(matrices: Floats) -> dict[str, Array]:
+    return {"A": matrices, "adj": (matrices != 0) | np.eye(matrices.shape[1], dtype=bool)}
 
 
 def directed_graph(A: Instances) -> Prepared:
@@ -148,8 +148,8 @@ def undirected_graph(A: Instances) -> Prepared:
     return _without_source(symmetric("A", A, 2))
 
 
-def _without_source(found: Floats) -> Prepared:
-    return Prepared((found,), {"pos": positions(*found.shape[:2]), **_graph(found)})
+def _without_source(matrices: Floats) -> Prepared:
+    return Prepared((matrices,), {"pos": positions(*matrices.shape[:2]), **_graph(matrices)})
 
 
 def directed_graph_with_source(A: Instances, s: Instances) -> Prepared:
@@ -162,7 +162,7 @@ def undirected_graph_with_source(A: Instances, s: Instances) -> Prepared:
     return _with_source(symmetric("A", A, 2), s)
 
 
-def _with_source(found: Floats, s: Instances) -> Prepared:
-    start = node("s", s, found.shape[1])
-    inputs: dict[str, Array] = {"pos": positions(*found.shape[:2]), "s": start[:, None], **_graph(found)}
-    return Prepared((found, start), inputs)
+def _with_source(matrices: Floats, s: Instances) -> Prepared:
+    start = node("s", s, matrices.shape[1])
+    inputs: dict[str, Array] = {"pos": positions(*matrices.shape[:2]), "s": start[:, None], **_graph(matrices)}
+    return Prepared((matrices, start), inputs)

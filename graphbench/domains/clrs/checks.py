@@ -25,7 +25,7 @@ _CLOSE = 1e-9
 
 
 def check_outputs(algorithm: Algorithm, samples: Samples) -> list[str]:
-    """Return what is wrong with the outputs of samples, one line per sample; nothing where no check is known."""
+    """Return the problems of the outputs of samples, one line per sample; none for algorithms without a check."""
     check = CHECKS.get(algorithm.name)
     if check is None:
         return []
@@ -80,8 +80,8 @@ def _is_minimum(v: Values) -> bool:
 
 
 def _is_insertion_point(v: Values) -> bool:
-    place = np.searchsorted(v["key"], v["target"])
-    return _one(v["return"]) == min(int(place), len(v["key"]) - 1)
+    position = np.searchsorted(v["key"], v["target"])
+    return _one(v["return"]) == min(int(position), len(v["key"]) - 1)
 
 
 def _is_median(v: Values) -> bool:
@@ -102,8 +102,8 @@ def _is_largest_selection(v: Values) -> bool:
         return False
     ends = np.argsort(v["f"])
     most: list[int] = []  # of the activities that end first
-    for place, activity in enumerate(ends):
-        compatible = [most[p] for p in range(place) if v["f"][ends[p]] <= v["s"][activity]]
+    for position, activity in enumerate(ends):
+        compatible = [most[p] for p in range(position) if v["f"][ends[p]] <= v["s"][activity]]
         most.append(max([most[-1] if most else 0, 1 + max(compatible, default=0)]))
     return len(chosen) == most[-1]
 
@@ -180,8 +180,8 @@ def _is_common_subsequence(v: Values) -> bool:
 
 def _is_first_match(v: Values) -> bool:
     haystack, needle = _strings(v)
-    found = haystack.find(needle)
-    return _one(v["match"]) == (found if found >= 0 else len(haystack))
+    shift = haystack.find(needle)
+    return _one(v["match"]) == (shift if shift >= 0 else len(haystack))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _graph(v: Values, *, directed: bool) -> nx.Graph:
 def _tree_distances(v: Values, source: int, hop: Callable[[int, int], float]) -> list[float] | None:
     """Return each node's distance from the source along ``pi``: infinite where unreached, None where pi is no tree."""
     parents = v["pi"].tolist()
-    found = []
+    distances = []
     for node in range(len(parents)):
         length, at, seen = 0.0, node, 0
         while parents[at] != at and seen <= len(parents):
@@ -237,12 +237,12 @@ def _tree_distances(v: Values, source: int, hop: Callable[[int, int], float]) ->
             length, at, seen = length + hop(parents[at], at), parents[at], seen + 1
         if seen > len(parents) or (at != source and at != node):
             return None
-        found.append(length if at == source else np.inf)
-    return found
+        distances.append(length if at == source else np.inf)
+    return distances
 
 
-def _same(found: list[float] | None, expected: Array) -> bool:
-    return found is not None and bool(np.allclose(found, expected, rtol=0, atol=_CLOSE))
+def _same(distances: list[float] | None, expected: Array) -> bool:
+    return distances is not None and bool(np.allclose(distances, expected, rtol=0, atol=_CLOSE))
 
 
 def _are_levels(v: Values) -> bool:
@@ -260,8 +260,8 @@ def _are_shortest_paths(v: Values) -> bool:
 
     source = _one(v["s"])
     lengths = nx.single_source_bellman_ford_path_length(_graph(v, directed=True), source)
-    found = _tree_distances(v, source, lambda p, u: float(v["A"][p, u]))
-    return _same(found, np.array([lengths.get(u, np.inf) for u in range(len(v["A"]))]))
+    distances = _tree_distances(v, source, lambda p, u: float(v["A"][p, u]))
+    return _same(distances, np.array([lengths.get(u, np.inf) for u in range(len(v["A"]))]))
 
 
 def _are_all_shortest_paths(v: Values) -> bool:
@@ -272,8 +272,8 @@ def _are_all_shortest_paths(v: Values) -> bool:
     for i in range(n):
         row = {"A": v["A"], "pi": np.where(np.isin(np.arange(n), list(expected[i])), v["Pi"][i], np.arange(n))}
         row["pi"][i] = i
-        found = _tree_distances(row, i, lambda p, u: float(v["A"][p, u]))
-        if not _same(found, np.array([expected[i].get(j, np.inf) for j in range(n)])):
+        distances = _tree_distances(row, i, lambda p, u: float(v["A"][p, u]))
+        if not _same(distances, np.array([expected[i].get(j, np.inf) for j in range(n)])):
             return False
     return True
 
@@ -295,12 +295,12 @@ def _is_depth_first_forest(v: Values) -> bool:
 
 def _is_topological(v: Values) -> bool:
     following = v["topo"].tolist()
-    place: dict[int, int] = {}
+    rank: dict[int, int] = {}
     node = _one(v["topo_head"])
-    while node not in place:
-        place[node] = len(place)
+    while node not in rank:
+        rank[node] = len(rank)
         node = following[node]
-    return len(place) == len(following) and all(place[u] < place[w] for u, w in np.argwhere(v["A"] != 0).tolist())
+    return len(rank) == len(following) and all(rank[u] < rank[w] for u, w in np.argwhere(v["A"] != 0).tolist())
 
 
 def _are_cut_nodes(v: Values) -> bool:

@@ -1,4 +1,4 @@
-"""Random graphs, strings and points: what the samplers draw, number by number as the reference (dm-clrs 2.0.3).
+"""Random graphs, strings and points, drawn number by number as in the reference (dm-clrs 2.0.3).
 
 The order of the calls on the generator decides the samples of a seed. What follows from the numbers is computed for
 many samples at once.

@@ -36,7 +36,7 @@ class TrajectoryParameters(StrictModel):
         seed: Seed of the NumPy ``RandomState`` from which all samples are drawn one after the other, as in the
             reference: sample i of the split is its i-th draw (canonical protocol).
         lengths: Problem sizes, in turn: sample i has ``lengths[i % len(lengths)]`` (protocol multi_size). Edge
-            probabilities and needle lengths are drawn at random, and each sample has a generator of its own.
+            probabilities and needle lengths are drawn at random, and each sample has a separate random generator.
     """
 
     length: int | None = Field(default=None, ge=1)
@@ -93,8 +93,8 @@ def samples_of_runs(algorithm: Algorithm, runs: Sequence[Runs], hints: Trajector
 
 def _rows(feature: Feature, runs: Runs, cells: Mapping[str, Array]) -> Array:
     """Return a feature as ``[S, rows]``: one value per node, pair or graph."""
-    own = cells[feature.name]
-    return np.arange(runs.nodes) == own if feature.kind is Kind.MASK_ONE else own.reshape(len(own), -1)
+    values = cells[feature.name]
+    return np.arange(runs.nodes) == values if feature.kind is Kind.MASK_ONE else values.reshape(len(values), -1)
 
 
 def _joined(parts: Sequence[Array], order: NDArray[np.int64]) -> Array:
@@ -119,7 +119,7 @@ def _statistics(parameters: TrajectoryParameters, samples: Samples) -> dict[str,
 
 
 def _shard_size(parameters: TrajectoryParameters) -> int:
-    # A shard draws all samples before its own as well, so few and large ones cost least.
+    # A shard also draws all samples before its first one, so few and large shards cost least.
     largest = parameters.length or max(parameters.lengths)
     return 4096 if largest <= 64 else 32
 

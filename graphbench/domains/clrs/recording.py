@@ -2,7 +2,7 @@
 
 All hints of an algorithm live in two vectors, one of integers and one of floats; the algorithm works on views of them.
 ``record`` closes a step: it compares the vectors with their last recorded state and appends the cells that changed.
-So a trajectory is a list of changes, which is what is stored: most steps of most algorithms change a handful of cells,
+So a trajectory is stored as a list of changes: most steps of most algorithms change a handful of cells,
 whatever the size of the state.
 """
 
@@ -52,7 +52,7 @@ def new_lists(steps: int, int_changes: int, float_changes: int) -> Lists:
 
 @kernel
 def record(log: Log) -> None:
-    """Close a step: append what changed since the step before (since zeros, for the first)."""
+    """Close a step: append the changes since the previous step (since zeros, for the first)."""
     ints, floats, counts, int_changes, float_cells, float_values, used = log
     step = used[STEPS]
     used[STEPS] = step + 1
@@ -61,7 +61,7 @@ def record(log: Log) -> None:
     for start in range(0, ints.shape[1], _BLOCK):
         now, before = ints[0, start : start + _BLOCK], ints[1, start : start + _BLOCK]
         difference = np.int32(0)
-        for i in range(now.shape[0]):  # a plain loop over a block of its own is vectorised
+        for i in range(now.shape[0]):  # a plain loop over a separate block is vectorised
             difference |= now[i] ^ before[i]
         if difference == 0:
             continue

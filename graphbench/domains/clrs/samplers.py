@@ -119,7 +119,7 @@ def sample(
         algorithm: Name, e.g. ``bfs``.
         length: Problem size. It is the number of nodes, but ``optimal_bst`` has one more and ``segments_intersect``
             always has four.
-        count: How many samples.
+        count: Number of samples.
         seed: Seed of the ``RandomState`` from which all are drawn, one after the other.
         decimals: Digits after the point to which float arguments are cut, towards zero; None for all digits.
         **options: As in ``draw``.
@@ -176,7 +176,7 @@ def draw(
 def draw_multi_size(algorithm: str, length: int, rng: RandomState) -> tuple[Any, ...]:
     """Return the arguments of one sample of the protocol multi_size (Ibarz et al., 2022).
 
-    Graphs draw their edge probability from 0.1, 0.2, .. 0.9, or half of these for those of ``SPARSE``. String matchers
+    Graphs draw their edge probability from 0.1, 0.2, .. 0.9, or half of these for ``SPARSE``. String matchers
     draw the length of the needle from 1 .. 8, or to the longest that fits where ``length`` is below 17; the protocol
     takes length 20 for them. All else is drawn as in ``draw``.
 
@@ -224,21 +224,21 @@ def _ready(
     algorithm: str, length: int, decimals: int | None, options: Mapping[str, Any]
 ) -> Callable[[RandomState, int], list[tuple[Any, ...]]]:
     """Check a request and return the function that draws some samples."""
-    found = _find(algorithm)
+    ready = _find(algorithm)
     length = _checked_length(algorithm, length)
     for name in options:
-        if name not in found.options:
-            takes = ", ".join(option for option in found.options if option != "decimals") or "none"
+        if name not in ready.options:
+            takes = ", ".join(option for option in ready.options if option != "decimals") or "none"
             raise ArgumentError(f"{algorithm} has no option {name!r}; its options: {takes}")
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     digits = None if decimals is None else whole_number("decimals", decimals, 0, MOST_DECIMALS)
-    if digits is not None and "decimals" in found.options:
-        given["decimals"] = digits
+    if digits is not None and "decimals" in ready.options:
+        settings["decimals"] = digits
 
     def draw_all(rng: RandomState, count: int) -> list[tuple[Any, ...]]:
         if count == 0:
             return []
-        columns = found.columns(length, rng, count, given)
+        columns = ready.columns(length, rng, count, settings)
         return list(zip(*(_values(column, digits) for column in columns), strict=True))
 
     return draw_all

@@ -44,7 +44,7 @@ class Runs:
     """Runs of an algorithm on some instances of one size, as cells. Their hints are with the runner.
 
     Attributes:
-        places: int64 ``[S]``: number of every instance among those asked for.
+        places: int64 ``[S]``: number of every instance among the requested instances.
         nodes: Nodes of every graph.
         inputs: Name -> cells ``[S, *cell shape]``.
         outputs: Name -> cells.
@@ -68,14 +68,14 @@ def trace(algorithm: str, *args: Any) -> Trace:
         UnknownAlgorithm: If there is no algorithm of that name.
         ArgumentError: If there are too few or too many arguments, or one has the wrong shape, size or value.
     """
-    found = find_algorithm(algorithm)
-    parameters = inspect.signature(found.prepare).parameters.values()
+    spec = find_algorithm(algorithm)
+    parameters = inspect.signature(spec.prepare).parameters.values()
     taken = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     if len(args) != len(taken):
         raise ArgumentError(f"{algorithm} takes {len(taken)} arguments, {', '.join(taken)}; got {len(args)}")
-    runner = Runner(found)
+    runner = Runner(spec)
     runs = runner.run([args])
-    layout = hint_layout(found, runs.nodes)
+    layout = hint_layout(spec, runs.nodes)
     ints, floats = runner.recorded().replay(layout)
     views = layout.views(ints[:, 0], floats[:, 0])
 
@@ -83,7 +83,7 @@ def trace(algorithm: str, *args: Any) -> Trace:
         return {feature.name: expand(feature, cells[feature.name], runs.nodes) for feature in features}
 
     inputs, outputs = ({name: cells[0] for name, cells in part.items()} for part in (runs.inputs, runs.outputs))
-    return Trace(expanded(found.inputs, inputs), expanded(found.hints, views), expanded(found.outputs, outputs))
+    return Trace(expanded(spec.inputs, inputs), expanded(spec.hints, views), expanded(spec.outputs, outputs))
 
 
 def expand(feature: Feature, cells: Array, nodes: int) -> Array:
@@ -144,9 +144,9 @@ class Runner:
         memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
         taken = (a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments)  # a run may write into them
         results = zip(*outputs.values(), strict=True)
-        for i, (given, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
+        for i, (instance, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
             memory.fill(0)
-            self.algorithm.run(log, *given, *hints, *result)
+            self.algorithm.run(log, *instance, *hints, *result)
             needed = self._used.tolist()
             while needed[0] > self._room[0] or needed[1] > self._room[1] or needed[2] > self._room[2]:
                 self._grow(needed, max(2.0, count / (i + 1)))
@@ -174,7 +174,7 @@ class Runner:
         self._marks = [[0, 0, 0]]
 
     def _grow(self, needed: list[int], factor: float) -> None:
-        """Make room for a multiple of what is needed so far, and go back to before the run that did not fit."""
+        """Make room for a multiple of the cells used so far, and go back to before the run that did not fit."""
         self._room = [max(have, int(factor * need)) for have, need in zip(self._room, needed, strict=True)]
         lists = new_lists(*self._room)
         pairs: Iterable[tuple[Array, Array]] = zip(self._lists, lists, strict=True)

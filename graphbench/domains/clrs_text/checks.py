@@ -24,7 +24,7 @@ _MATCHERS = ("naive_string_matcher", "kmp_matcher")
 
 
 def check_prompts(name: str, use_hints: bool, samples: Samples) -> list[str]:
-    """Return what is wrong with prompts and references, one line per sample.
+    """Return the problems of prompts and references, one line per sample.
 
     The inputs are read from the prompt, the outputs from the reference's end, and handed to the checks of the
     trajectories: networkx, SciPy, NumPy, or the definition itself.
@@ -45,8 +45,8 @@ def check_prompts(name: str, use_hints: bool, samples: Samples) -> list[str]:
 def printed_values(text: str) -> list[Any]:
     """Return the objects of a printed state: numbers, and arrays of the lists and pairs."""
     commas = re.sub(r"(?<=[\w.\]])\s+(?=[-\w.\[])", ", ", text)
-    found = ast.literal_eval(f"[{commas}]") if text else []
-    return [np.array(value) if isinstance(value, list | tuple) else value for value in found]
+    values = ast.literal_eval(f"[{commas}]") if text else []
+    return [np.array(value) if isinstance(value, list | tuple) else value for value in values]
 
 
 def printed_inputs(algorithm: Algorithm, prompt: str) -> dict[str, Any]:
@@ -69,8 +69,8 @@ def _nodes(values: Any) -> int:
     return max(len(value) for value in values if isinstance(value, np.ndarray))
 
 
-def _one_hot(place: int, size: int) -> Array:
-    return (np.arange(size) == place).astype(int)
+def _one_hot(position: int, size: int) -> Array:
+    return (np.arange(size) == position).astype(int)
 
 
 def _is_right(algorithm: Algorithm, values: dict[str, Any], answer: Sequence[Any], use_hints: bool) -> bool:
@@ -91,9 +91,9 @@ def _is_right(algorithm: Algorithm, values: dict[str, Any], answer: Sequence[Any
 
 
 def _is_last_shift(values: dict[str, Any], shift: int) -> bool:
-    """Return whether a shift is that of the first match, or where there is none, one that was tried in vain."""
+    """Return whether a shift is the first match, or without a match, a shift that was tried in vain."""
     letters = "".join(map(str, values["key"].tolist()))
     first = int((values["string"] == 0).sum())
     haystack, needle = letters[:first], letters[first:]
-    found = haystack.find(needle)
-    return shift == found if found >= 0 else 0 <= shift <= len(haystack)
+    first_shift = haystack.find(needle)
+    return shift == first_shift if first_shift >= 0 else 0 <= shift <= len(haystack)

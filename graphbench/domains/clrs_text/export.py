@@ -30,7 +30,7 @@ def export(path: Path, prompts: Iterable[Prompt], style: Style = "jsonl") -> int
 
     Args:
         path: The file. One that exists is replaced.
-        prompts: What to write.
+        prompts: The prompts to write.
         style: Names and layout of the fields.
 
     Returns:

@@ -93,11 +93,11 @@ def _statistics(parameters: PromptParameters, samples: Samples) -> dict[str, NDA
 
 
 def _shard_size(parameters: PromptParameters) -> int:
-    return 16_384  # a shard draws all samples before its own as well, so few and large ones cost least
+    return 16_384  # a shard also draws all samples before its first one, so few and large shards cost least
 
 
 def _redraw(parameters: PromptParameters, data_seed: int) -> PromptParameters:
-    """Return the parameters of another draw: every seed is replaced by one of its own."""
+    """Return the parameters of another draw: every seed is replaced by another seed."""
     return parameters.model_copy(update={"seeds": tuple(redrawn_seed(s, data_seed) for s in parameters.seeds)})
 
 

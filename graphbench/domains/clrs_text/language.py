@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
 _FORMAT = 1
-_MOST_LINE = 1 << 24  # bytes of an answer, with its prompt's key
-_AT_ONCE = 4096
+_MAX_LINE = 1 << 24  # bytes of an answer, with its prompt's key
+_PROMPTS_PER_CALL = 4096
 
 _Key = tuple[str, int, int, int, bool]
 Examples = Callable[[Prompt], Sequence[Prompt]]
@@ -49,13 +49,13 @@ class Completer(Protocol):
     name: str
 
     def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
-        """Return what follows each text, greedily, up to an empty line or at least ``characters`` characters."""
+        """Return the greedy completion of each text, up to an empty line or at least ``characters`` characters."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model wrote to one prompt.
+    """A model's answer to one prompt.
 
     Attributes:
         algorithm: Name of the algorithm.
@@ -64,7 +64,7 @@ class Answer:
         index: Place of the prompt in its set.
         use_hints: Whether a trace was asked for.
         question: First 16 digits of the SHA-256 of all the model read.
-        output: What it wrote.
+        output: The text that the model wrote.
         correct: Whether the last array-like object of the output is the reference's answer.
     """
 
@@ -79,7 +79,7 @@ class Answer:
 
     @property
     def key(self) -> _Key:
-        """What tells this prompt from all others."""
+        """The identity of the prompt among all prompts."""
         return self.algorithm, self.size, self.seed, self.index, self.use_hints
 
 
@@ -107,7 +107,7 @@ def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) ->
 
     Args:
         shots: Examples per prompt; the paper's two-shot evaluation has 2.
-        decimals: Digits of the examples' inputs: those of the prompts.
+        decimals: Digits of the examples' inputs, as in the prompts.
         seed: Seed the examples are drawn from; not one of the evaluation's. The default is the training set's.
     """
 
@@ -132,7 +132,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
         raise EvaluationError(f"pre_transform changed the samples of {card.address}; load the split without it")
     parameters: PromptParameters = find_generator(card.generator).parse(card, dataset.split)
     texts: list[tuple[str, str]] = []
-    for batch in dataset.batches(_AT_ONCE) if len(dataset) else ():
+    for batch in dataset.batches(_PROMPTS_PER_CALL) if len(dataset) else ():
         texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)
     made = []
     for (prompt, reference), index in zip(texts, dataset.indices(), strict=True):
@@ -142,7 +142,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
 
 
 def question_text(prompt: Prompt, examples: Sequence[Prompt] = ()) -> str:
-    """Return what the model reads: the examples with their references, then the prompt."""
+    """Return the text that the model reads: the examples with their references, then the prompt."""
     return "".join(example.prompt + example.reference for example in examples) + prompt.prompt
 
 
@@ -180,22 +180,24 @@ def evaluate_language_model(
     """
     from graphbench.data.batches.dataset import GraphDataset
 
-    asked = dataset_prompts(questions) if isinstance(questions, GraphDataset) else list(questions)
-    if not asked:
+    prompts = dataset_prompts(questions) if isinstance(questions, GraphDataset) else list(questions)
+    if not prompts:
         raise EvaluationError("there is no prompt to answer; ask for at least one")
     target = Path(path)
-    with _answers_file(target, complete.name) as (known, file):
-        texts = [question_text(prompt, examples(prompt) if examples is not None else ()) for prompt in asked]
-        waiting = [number for number, prompt in enumerate(asked) if not _is_known(prompt, texts[number], known, target)]
-        with progress_bar(len(asked), complete.name, "prompts", progress) as bar:
-            bar.update(len(asked) - len(waiting))
+    with _answers_file(target, complete.name) as (stored, file):
+        texts = [question_text(prompt, examples(prompt) if examples is not None else ()) for prompt in prompts]
+        waiting = [
+            number for number, prompt in enumerate(prompts) if not _is_known(prompt, texts[number], stored, target)
+        ]
+        with progress_bar(len(prompts), complete.name, "prompts", progress) as bar:
+            bar.update(len(prompts) - len(waiting))
             for start in range(0, len(waiting), batch_size):
                 batch = waiting[start : start + batch_size]
-                answers = _ask(complete, [asked[i] for i in batch], [texts[i] for i in batch], max_characters)
+                answers = _ask(complete, [prompts[i] for i in batch], [texts[i] for i in batch], max_characters)
                 _append(file, [asdict(answer) for answer in answers], target)
-                known |= {answer.key: answer for answer in answers}
+                stored |= {answer.key: answer for answer in answers}
                 bar.update(len(batch))
-    return [known[_key(prompt)] for prompt in asked]
+    return [stored[_key(prompt)] for prompt in prompts]
 
 
 def _key(prompt: Prompt) -> _Key:
@@ -206,14 +208,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _is_known(prompt: Prompt, text: str, known: Mapping[_Key, Answer], path: Path) -> bool:
-    found = known.get(_key(prompt))
-    if found is not None and found.question != _digest(text):
+def _is_known(prompt: Prompt, text: str, answered: Mapping[_Key, Answer], path: Path) -> bool:
+    answer = answered.get(_key(prompt))
+    if answer is not None and answer.question != _digest(text):
         raise EvaluationError(
             f"{path} has an answer to prompt {prompt.index} of {prompt.algorithm} at size {prompt.size}, seed "
             f"{prompt.seed}, but to another text (other decimals or examples?); choose another file"
         )
-    return found is not None
+    return answer is not None
 
 
 def _ask(
@@ -244,20 +246,20 @@ def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
         file = open_regular(target)
     try:
         with file:
-            whole = (line for line in limited_lines(file, _MOST_LINE) if line.endswith(b"\n"))
+            whole = (line for line in limited_lines(file, _MAX_LINE) if line.endswith(b"\n"))
             head = json.loads(next(whole, b""))
-            model, found = str(head["model"]), head["format"]
-            answers = [Answer(**json.loads(line)) for line in whole] if found == _FORMAT else []
+            model, version = str(head["model"]), head["format"]
+            answers = [Answer(**json.loads(line)) for line in whole] if version == _FORMAT else []
     except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise EvaluationError(f"{target} is no file of answers ({error}); choose another file") from error
-    if found != _FORMAT:
-        raise EvaluationError(f"{target} has format {found}, this version reads {_FORMAT}; choose another file")
+    if version != _FORMAT:
+        raise EvaluationError(f"{target} has format {version}, this version reads {_FORMAT}; choose another file")
     return model, answers
 
 
 @contextmanager
 def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], BinaryIO]]:
-    """Open a file of answers for appending, this process alone; yield what it has and the open file."""
+    """Open a file of answers for appending, this process alone; yield its answers and the open file."""
     with _locked(path):
         head = {"format": _FORMAT, "model": model}
         with clear_errors(path, "write"):
@@ -291,7 +293,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _whole_lines(path: Path) -> tuple[int, bytes]:
-    """Return the number of bytes of the whole lines of a file of answers, and what follows them.
+    """Return the number of bytes of the whole lines of a file of answers, and the remaining bytes.
 
     Raises:
         EvaluationError: If a line is too long.
@@ -299,7 +301,7 @@ def _whole_lines(path: Path) -> tuple[int, bytes]:
     whole, line = 0, b""
     with open_regular(path) as file:
         try:
-            for line in limited_lines(file, _MOST_LINE):
+            for line in limited_lines(file, _MAX_LINE):
                 whole += len(line) if line.endswith(b"\n") else 0
         except FileFault as error:
             raise EvaluationError(f"{path} {error}; choose another file") from error

@@ -35,7 +35,7 @@ _OWN_HINTS = {  # algorithms whose trace is not the hint named after the output
 }
 _ANSWER_IS_LAST_HINT = ("binary_search", "find_maximum_subarray_kadane", "quickselect")
 _IN_OTHER_ORDER = (("s", "A"), ("key", "target"))  # printed inputs whose arguments come the other way round
-_MOST_CLASSES = 4  # of a printed class; the other printed numbers are node ids and masks
+_MAX_CLASSES = 4  # of a printed class; the other printed numbers are node ids and masks
 _AT_A_TIME = 1024  # instances traced before they are written
 
 
@@ -122,23 +122,23 @@ class Renderer:
         return written(inputs, self._runner.recorded(), outcomes, style.format(runs.nodes, whole))
 
 
-def _is_whole(given: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     """Return whether the numbers of an input print as whole numbers: unless they were given as others."""
-    return np.asarray(given).dtype.kind != "f"
+    return np.asarray(value).dtype.kind != "f"
 
 
 def _side_by_side(columns: Sequence[Array], dtype: type) -> Array:
     """Return cells ``[S, ...]`` as ``[S, cells of all columns]``."""
     flat = [cells.reshape(len(cells), -1) if cells.ndim > 2 else cells for cells in columns]
-    found: Array = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
-    return found.astype(dtype, copy=False)
+    joined: Array = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
+    return joined.astype(dtype, copy=False)
 
 
 class _Style:
-    """What is printed of an algorithm, with or without the trace.
+    """The printed features of an algorithm, with or without the trace.
 
     Attributes:
-        printed: Input -> its type, and which of the arguments it is.
+        printed: Input -> its type, and the position of its argument.
         answers_last_hint: Whether the answer is the last state of the traced hints.
     """
 
@@ -160,7 +160,7 @@ class _Style:
         self._formats: dict[tuple[int, tuple[bool, ...]], Format] = {}
 
     def format(self, nodes: int, whole: tuple[bool, ...]) -> Format:
-        """Return what is around the cells of graphs of some nodes, if some inputs print as whole numbers."""
+        """Return the text around the cells of graphs with some nodes, if some inputs print as whole numbers."""
         if (nodes, whole) not in self._formats:
             self._formats[nodes, whole] = self._new_format(nodes, whole)
         return self._formats[nodes, whole]
@@ -178,7 +178,7 @@ class _Style:
             self.joints,
             slots,
             np.repeat(whole, sizes),
-            len(str(max(nodes, _MOST_CLASSES))) + 1,
+            len(str(max(nodes, _MAX_CLASSES))) + 1,
             bool(self.traced),
             sum(sizes[: list(self.printed).index("key")]) if self.sorts else -1,
         )
@@ -191,11 +191,11 @@ class _Style:
             return slots, [cell_shape(feature, nodes) for feature in self.algorithm.outputs]
         used = 0
         places = [hints.places[name] for name in self.traced]
-        for place in places:
-            size = place.cells.stop - place.cells.start
-            slots[place.cells] = np.arange(used, used + size)
+        for slot in places:
+            size = slot.cells.stop - slot.cells.start
+            slots[slot.cells] = np.arange(used, used + size)
             used += size
-        return slots, [place.shape for place in places]
+        return slots, [slot.shape for slot in places]
 
 
 _style = lru_cache(maxsize=128)(_Style)

@@ -44,7 +44,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class SetSpec:
-    """How many prompts of every algorithm and size one of the paper's sets has, for each of its seeds."""
+    """The number of prompts per algorithm, size and seed in one of the paper's sets."""
 
     count: int
     seeds: tuple[int, ...]
@@ -94,7 +94,7 @@ class Protocol:
 
 @lru_cache(maxsize=1)
 def paper_protocol() -> Protocol:
-    """Return the paper's sets and sizes: those of the cards' splits ``train`` and ``test``."""
+    """Return the paper's sets and sizes, for the cards' splits ``train`` and ``test``."""
     specs, sizes = {}, {}
     for name in NAMES:
         card = catalog().cards[f"clrs_text/{name}"]
@@ -113,8 +113,8 @@ def prompts(
     Args:
         algorithm: Name of the algorithm.
         size: Problem size. Of ``segments_intersect`` all prompts have two segments.
-        count: How many.
-        seed: Seed of NumPy's ``RandomState``; the first prompts of a longer set are those of a shorter one.
+        count: Number of prompts.
+        seed: Seed of NumPy's ``RandomState``; a longer set begins with the prompts of a shorter one.
         use_hints: Whether the reference has a trace.
         decimals: Digits after the point to which inputs are cut before the algorithm runs; None for all. Points whose
             hull is asked for are redrawn until no three of them, once cut, lie on a line.

@@ -24,7 +24,7 @@ _STEP_SEPARATOR = 2  # length of ", "
 _AT_A_TIME = 1 << 24  # bytes written at a time, unless a single instance needs more
 _DECIMALS, _SCALE = 6, 1_000_000  # numbers with more decimals are left to Python
 _MOST, _MOST_WHOLE = 1e9, 1e15  # as are larger ones
-_LEAST = 1e-4  # smaller ones have an exponent
+_MIN_PLAIN = 1e-4  # smaller ones have an exponent
 _SHORT, _LONG = 17, 24  # most characters of a number that is written here, and of any
 
 
@@ -36,7 +36,7 @@ class Texts(NamedTuple):
 
 
 class Format(NamedTuple):
-    """What is around the cells of all prompts of one algorithm and size."""
+    """The text around the cells of all prompts of one algorithm and size."""
 
     inputs: Texts  # pieces before, between and after the cells of the inputs
     state: Texts  # pieces of a printed state
@@ -55,7 +55,7 @@ def text_table(texts: Sequence[str]) -> Texts:
 
 
 def pieces(template: str) -> Texts:
-    """Return what stands before, between and after the cells of a template, such as ``key: [# #]``."""
+    """Return the text before, between and after the cells of a template, such as ``key: [# #]``."""
     letters = np.frombuffer(template.encode("ascii"), np.uint8)
     is_cell = letters == ord(CELL)
     ends = np.flatnonzero(is_cell)
@@ -81,7 +81,7 @@ def written(inputs: Array, hints: Trajectories, outcomes: Array, form: Format) -
         inputs: float64 ``[S, input cells]``.
         hints: The trajectories; not read where no trace is printed.
         outcomes: int32 ``[S, cells of a state]``: the answers; ``[S, 0]`` where they are the last states.
-        form: What is around the cells.
+        form: The text around the cells.
     """
     ints = hints.ints
     return _written(inputs, (hints.step_ptr, ints.ptr, ints.counts, ints.cells, ints.values), outcomes, form)
@@ -101,8 +101,8 @@ def _written(inputs: Array, lists: Lists, outcomes: Array, form: Format) -> Iter
     if size > _AT_A_TIME and len(inputs) > 1:
         middle = len(inputs) // 2
         for part, places in ((slice(middle), slice(middle + 1)), (slice(middle, None), slice(middle, None))):
-            own = (step_ptr[places], ptr[places], lists[2], lists[3], lists[4])
-            yield from _written(inputs[part], own, outcomes[part], form)
+            arguments = (step_ptr[places], ptr[places], lists[2], lists[3], lists[4])
+            yield from _written(inputs[part], arguments, outcomes[part], form)
         return
     buffer, ends = np.empty(size, np.uint8), np.empty((len(inputs), 2), np.int64)
     _write_all(inputs, odd, words, lists, outcomes, form, buffer, ends)
@@ -123,7 +123,7 @@ def _left_to_python(inputs: Array, whole: Array) -> Array:
             if whole[cell]:
                 odd[i, cell] = size >= _MOST_WHOLE
             else:
-                is_short = _LEAST <= size < _MOST and np.rint(size * _SCALE) / _SCALE == size
+                is_short = _MIN_PLAIN <= size < _MOST and np.rint(size * _SCALE) / _SCALE == size
                 odd[i, cell] = size != 0 and not is_short
     return odd
 
@@ -147,8 +147,8 @@ def _write_all(
     at = word = 0
     for i in range(inputs.shape[0]):
         for cell in range(cells):
-            for place in range(ptr[cell], ptr[cell + 1]):
-                buffer[at] = pieces[place]
+            for position in range(ptr[cell], ptr[cell + 1]):
+                buffer[at] = pieces[position]
                 at += 1
             starts[cell] = at
             number = inputs[i, cell]
@@ -227,13 +227,13 @@ def _write_state(state: Array, form: Format, starts: Array, stops: Array, buffer
     pieces, ptr = form.state
     nodes = _list_of(state) if form.keys >= 0 else state
     for cell in range(state.shape[0]):
-        for place in range(ptr[cell], ptr[cell + 1]):
-            buffer[at] = pieces[place]
+        for position in range(ptr[cell], ptr[cell + 1]):
+            buffer[at] = pieces[position]
             at += 1
         number = nodes[cell]
         if form.keys >= 0:
-            for place in range(starts[form.keys + number], stops[form.keys + number]):
-                buffer[at] = buffer[place]
+            for position in range(starts[form.keys + number], stops[form.keys + number]):
+                buffer[at] = buffer[position]
                 at += 1
         elif 0 <= number < 10:
             buffer[at] = ord("0") + number
@@ -245,8 +245,8 @@ def _write_state(state: Array, form: Format, starts: Array, stops: Array, buffer
 
 @inner
 def _copy(texts: Texts, number: Any, buffer: Array, at: int) -> int:
-    for place in range(texts.ptr[number], texts.ptr[number + 1]):
-        buffer[at] = texts.letters[place]
+    for position in range(texts.ptr[number], texts.ptr[number + 1]):
+        buffer[at] = texts.letters[position]
         at += 1
     return at
 
@@ -262,12 +262,12 @@ def _write_number(number: float, buffer: Array, at: int) -> int:
     buffer[at] = ord(".")
     fraction = scaled % _SCALE
     last = at + 1
-    for place in range(at + _DECIMALS, at, -1):
+    for position in range(at + _DECIMALS, at, -1):
         digit = fraction % 10
         fraction //= 10
-        buffer[place] = ord("0") + digit
+        buffer[position] = ord("0") + digit
         if digit != 0 and last == at + 1:
-            last = place
+            last = position
     return last + 1
 
 
@@ -280,8 +280,8 @@ def _write_whole(number: Any, buffer: Array, at: int) -> int:
     end, limit = at + 1, 10
     while number >= limit:
         end, limit = end + 1, limit * 10
-    for place in range(end - 1, at - 1, -1):
-        buffer[place] = ord("0") + number % 10
+    for position in range(end - 1, at - 1, -1):
+        buffer[position] = ord("0") + number % 10
         number //= 10
     return end
 
@@ -296,6 +296,6 @@ def _list_of(predecessors: Array) -> Array:
             nodes[0] = node
         else:
             follower[predecessors[node]] = node
-    for place in range(1, predecessors.shape[0]):
-        nodes[place] = follower[nodes[place - 1]]
+    for position in range(1, predecessors.shape[0]):
+        nodes[position] = follower[nodes[position - 1]]
     return nodes

@@ -1,4 +1,4 @@
-"""Greedy and random solutions: what any solver or model has to beat.
+"""Greedy and random solutions, the trivial baselines of solvers and models.
 
 Greedy takes nodes by degree: the node with fewest nodes left around it joins the set; nodes of high degree first
 choose the side that cuts more edges, or the first free colour (Welsh and Powell 1967). Random takes nodes in random
@@ -81,7 +81,7 @@ def random_independent_set(num_nodes: int, edges: Edges, seed: int = 0) -> Label
 
 
 def greedy_cut(num_nodes: int, edges: Edges) -> Label:
-    """Return the cut in which each node, by falling degree, takes the side that cuts more edges to those before it."""
+    """Return the cut in which each node, by falling degree, takes the side that cuts more edges to earlier nodes."""
     edges = checked_edges(num_nodes, edges)
     lists = neighbour_lists(num_nodes, edges)
     return _cut_label(edges, _cut_in_order(lists, _by_falling_degree(lists)), "greedy")

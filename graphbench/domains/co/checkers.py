@@ -13,7 +13,7 @@ Checker = Callable[[int, NDArray[np.int32], Label], list[str]]
 
 
 def check_independent_set(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
-    """Return what is wrong with an independent set; an empty list when all is well.
+    """Return the problems of an independent set; an empty list if it is correct.
 
     Besides independence, the value and the bound, no node may be free to join the set.
     """
@@ -33,7 +33,7 @@ def check_independent_set(num_nodes: int, edges: NDArray[np.int32], label: Label
 
 
 def check_cut(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
-    """Return what is wrong with a cut: its value, its bound, or a node that had better be on the other side."""
+    """Return the problems of a cut: its value, its bound, or a node that would be better on the other side."""
     problems = _shape_problems(num_nodes, label, largest=1)
     if problems:
         return problems
@@ -52,7 +52,7 @@ def check_cut(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[st
 
 
 def check_colouring(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
-    """Return what is wrong with a colouring: joined nodes of one colour, colours left out, the value or the bound."""
+    """Return the problems of a colouring: joined nodes of one colour, colours left out, the value or the bound."""
     problems = _shape_problems(num_nodes, label, largest=num_nodes - 1)
     if problems:
         return problems

@@ -77,7 +77,7 @@ def _short_rounds(steps: int) -> Iterator[tuple[bool, int]]:
 
 
 def _least_colours(num_nodes: int, edges: NDArray[np.int32], colours: int, clique_steps: int, seed: int) -> int:
-    """Return a lower bound; ``colours`` is at most what DSATUR uses: one or two where these suffice, else more."""
+    """Return a lower bound; ``colours``, an upper bound, is at most DSATUR's: one or two if these suffice."""
     if colours <= 3:
         return colours
     rows = adjacency_rows(num_nodes, edges)

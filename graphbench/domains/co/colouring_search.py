@@ -6,7 +6,7 @@
 - TabuCol (Hertz and de Werra 1987) keeps all nodes coloured and recolours a node in conflict, whichever leaves the
   fewest conflicts.
 - PartialCol (Bloechliger and Zufferey 2008) keeps a part coloured without conflict, colours one more node and uncolours
-  those it conflicts with, whichever are fewest.
+  the nodes it conflicts with, choosing the node with the fewest conflicts.
 
 In both, what a node left it may not take again for a while, longer the more nodes are wrong (Galinier and Hao 1999),
 unless that is better than anything before. Both keep, for every node and colour, the number of neighbours of this
@@ -98,19 +98,19 @@ def smallest_last(lists: Neighbours) -> tuple[NDArray[np.int32], int]:
 
 
 @inner
-def _add_to(members: NDArray[np.int32], place: NDArray[np.int32], size: int, v: int) -> int:
-    """Add v to a set kept as a list with places; return its size."""
+def _add_to(members: NDArray[np.int32], position: NDArray[np.int32], size: int, v: int) -> int:
+    """Add v to a set that is kept as a list with positions; return the size of the set."""
     members[size] = v
-    place[v] = size
+    position[v] = size
     return size + 1
 
 
 @inner
-def _drop_from(members: NDArray[np.int32], place: NDArray[np.int32], size: int, v: int) -> int:
+def _drop_from(members: NDArray[np.int32], position: NDArray[np.int32], size: int, v: int) -> int:
     last = members[size - 1]
-    members[place[v]] = last
-    place[last] = place[v]
-    place[v] = -1
+    members[position[v]] = last
+    position[last] = position[v]
+    position[v] = -1
     return size - 1
 
 
@@ -150,11 +150,11 @@ def remove_conflicts(
     first, node = lists.first, lists.node
     around = _count_colours(lists, colour, colours)
     until = np.zeros((n, colours), np.int32)
-    wrong, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    wrong, position = np.empty(n, np.int32), np.full(n, -1, np.int32)
     count = conflicts = 0
     for v in range(n):
         if around[v, colour[v]] > 0:
-            count = _add_to(wrong, place, count, v)
+            count = _add_to(wrong, position, count, v)
             conflicts += around[v, colour[v]]
     conflicts //= 2
     fewest = conflicts
@@ -164,10 +164,10 @@ def remove_conflicts(
         best, best_colour, least, ties = -1, -1, 1 << 30, 0
         for i in range(count):
             v = wrong[i]
-            own = colour[v]
+            current = colour[v]
             for c in range(colours):
-                change = around[v, c] - around[v, own]
-                if change > least or c == own or (until[v, c] >= step and conflicts + change >= fewest):
+                change = around[v, c] - around[v, current]
+                if change > least or c == current or (until[v, c] >= step and conflicts + change >= fewest):
                     continue
                 if change < least:
                     best, best_colour, least, ties = v, c, change, 1
@@ -187,11 +187,11 @@ def remove_conflicts(
             around[u, old] -= 1
             around[u, best_colour] += 1
             if colour[u] == old and around[u, old] == 0:
-                count = _drop_from(wrong, place, count, u)
+                count = _drop_from(wrong, position, count, u)
             elif colour[u] == best_colour and around[u, best_colour] == 1:
-                count = _add_to(wrong, place, count, u)
+                count = _add_to(wrong, position, count, u)
         if around[best, best_colour] == 0:
-            count = _drop_from(wrong, place, count, best)
+            count = _drop_from(wrong, position, count, best)
     return conflicts == 0, steps
 
 
@@ -207,11 +207,11 @@ def complete_colouring(
     first, node = lists.first, lists.node
     around = _count_colours(lists, colour, colours)
     until = np.zeros((n, colours), np.int32)
-    bare, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    bare, position = np.empty(n, np.int32), np.full(n, -1, np.int32)
     count = 0
     for v in range(n):
         if colour[v] < 0:
-            count = _add_to(bare, place, count, v)
+            count = _add_to(bare, position, count, v)
     fewest = count
     for step in range(1, steps + 1):
         if count == 0:
@@ -231,7 +231,7 @@ def complete_colouring(
                         best, best_colour = v, c
         if best < 0:
             continue
-        count = _drop_from(bare, place, count, best)
+        count = _drop_from(bare, position, count, best)
         colour[best] = best_colour
         free_again = step + 1 + _tenure(count, state)
         for row in range(first[best], first[best + 1]):
@@ -239,7 +239,7 @@ def complete_colouring(
             around[u, best_colour] += 1
             if colour[u] == best_colour:
                 colour[u] = -1
-                count = _add_to(bare, place, count, u)
+                count = _add_to(bare, position, count, u)
                 until[u, best_colour] = free_again
                 for other in range(first[u], first[u + 1]):
                     around[node[other], best_colour] -= 1

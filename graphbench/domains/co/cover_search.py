@@ -22,7 +22,7 @@ _KEPT_WEIGHT = 0.3
 
 
 class _Cover(NamedTuple):
-    """The state of the search; ``sizes`` holds those of ``members`` and of ``open``."""
+    """The state of the search; ``sizes`` holds the sizes of ``members`` and ``open``."""
 
     sizes: NDArray[np.int64]
     members: NDArray[np.int32]  # [n] nodes of the cover
@@ -31,7 +31,7 @@ class _Cover(NamedTuple):
     open_place: NDArray[np.int32]  # [m] place of an edge in open
     ends: NDArray[np.int8]  # [m] how many ends of an edge are in the cover
     weight: NDArray[np.int64]  # [m]
-    score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, less those uncovered
+    score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, minus uncovered
     moved: NDArray[np.int64]  # [n] step of the node's last change
     free: NDArray[np.bool_]  # [n] a neighbour has changed since the node left the cover
 
@@ -39,13 +39,13 @@ class _Cover(NamedTuple):
 @inner
 def _full_cover(n: int, m: int) -> _Cover:
     members = np.empty(n, np.int32)
-    place = np.empty(n, np.int32)
+    position = np.empty(n, np.int32)
     for v in range(n):
-        members[v], place[v] = v, v
+        members[v], position[v] = v, v
     return _Cover(
         np.array([n, 0]),
         members,
-        place,
+        position,
         np.empty(m, np.int32),
         np.empty(m, np.int32),
         np.full(m, 2, np.int8),

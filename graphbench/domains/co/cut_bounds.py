@@ -61,7 +61,7 @@ def _shortest_odd_walk(
 ) -> int:
     """Return the length of a shortest closed walk at ``root`` with an odd number of positive edges, 0 if there is none.
 
-    States are 2 * node + parity; ``before`` receives the state each was reached from, -1 where none.
+    States are 2 * node + parity; ``before`` receives the predecessor of every state, -1 if there is none.
     """
     before[:] = -1
     before[2 * root] = 2 * root
@@ -105,12 +105,12 @@ def _spend_cycle(rest: NDArray[np.int32], root: int, before: NDArray[np.int32]) 
 
 @kernel
 def pack_odd_cycles(first: NDArray[np.int64], near: NDArray[np.int32], weight: NDArray[np.int32]) -> int:
-    """Return how much every cut misses of the sum of positive weights, at least, by a greedy packing of odd cycles.
+    """Return a lower bound on the positive weight that every cut misses, by a greedy packing of odd cycles.
 
     Short cycles are packed first. A shortest odd closed walk of the whole graph meets no node twice, so it is a cycle.
 
     Args:
-        first: Neighbour lists ``int64[n + 1]``: those of node v are rows ``first[v]`` to ``first[v + 1] - 1``.
+        first: Neighbour lists ``int64[n + 1]``: node v has rows ``first[v]`` to ``first[v + 1] - 1``.
         near: The neighbours.
         weight: The weights.
     """

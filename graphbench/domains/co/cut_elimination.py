@@ -28,7 +28,7 @@ class _Tables(NamedTuple):
     all: NDArray[np.int16]  # [rows of all tables, LANES]
     zero: NDArray[np.int16]  # [2 ** width, LANES] best values with the node on side 0
     one: NDArray[np.int16]  # the same for side 1
-    on_zero: NDArray[np.int16]  # [k, LANES] what the hubs give to a node on side 0
+    on_zero: NDArray[np.int16]  # [k, LANES] contributions of the hubs to a node on side 0
     on_both: NDArray[np.int16]  # [k, LANES] the sum of this and the same for side 1
     total: NDArray[np.int64]  # [LANES]
 
@@ -48,7 +48,7 @@ def _make_tables(plan: Plan) -> _Tables:
 
 @inner
 def _give_side(plan: Plan, a: int, bit: NDArray[np.int16], tables: _Tables) -> None:
-    """Add what hub a, on side ``bit[lane]``, gives to its neighbours."""
+    """Add the contributions of hub a, on side ``bit[lane]``, to its neighbours."""
     near, weights, on_zero, on_both = plan.hub_near, plan.hub_weight, tables.on_zero, tables.on_both
     for row in range(plan.hub_first[a], plan.hub_first[a + 1]):
         i, weight = near[row], np.int16(weights[row])
@@ -60,7 +60,7 @@ def _give_side(plan: Plan, a: int, bit: NDArray[np.int16], tables: _Tables) -> N
 
 @inner
 def _give_copies(plan: Plan, a: int, liked: NDArray[np.int16], share: NDArray[np.int16], tables: _Tables) -> None:
-    """Add what copies of hub a give to its neighbours at most, each copy getting ``share`` on the side ``liked``."""
+    """Add the maximal contributions of copies of hub a; each copy gets ``share`` on the side ``liked``."""
     near, weights, on_zero, on_both = plan.hub_near, plan.hub_weight, tables.on_zero, tables.on_both
     for row in range(plan.hub_first[a], plan.hub_first[a + 1]):
         i, weight, nothing = near[row], np.int16(weights[row]), np.int16(0)
@@ -72,8 +72,8 @@ def _give_copies(plan: Plan, a: int, liked: NDArray[np.int16], share: NDArray[np
 
 
 @inner
-def _give(plan: Plan, prefixes: NDArray[np.int64], given: int, tables: _Tables) -> None:
-    """Write what the hubs contribute when the first ``given`` of them have the sides of the bits of each prefix."""
+def _give(plan: Plan, prefixes: NDArray[np.int64], fixed: int, tables: _Tables) -> None:
+    """Write the contributions of the hubs if the first ``fixed`` hubs have the sides of the bits of each prefix."""
     between = plan.between
     bit = np.empty(LANES, np.int16)
     share = np.empty(LANES, np.int16)
@@ -84,16 +84,16 @@ def _give(plan: Plan, prefixes: NDArray[np.int64], given: int, tables: _Tables) 
     for a in range(plan.hubs.shape[0]):
         copies = plan.hub_first[a + 1] - plan.hub_first[a]
         for lane in range(LANES):
-            on_zero = on_one = 0  # what earlier hubs give to hub a
+            on_zero = on_one = 0  # contributions of earlier hubs to hub a
             for b in range(a):
                 weight = between[a, b]
-                if b >= given:
+                if b >= fixed:
                     tables.total[lane] += max(weight, 0)
                 elif (prefixes[lane] >> b) & 1 == 1:
                     on_zero += weight
                 else:
                     on_one += weight
-            if a < given:
+            if a < fixed:
                 bit[lane] = (prefixes[lane] >> a) & 1
                 tables.total[lane] += on_one if bit[lane] == 1 else on_zero
             else:
@@ -101,7 +101,7 @@ def _give(plan: Plan, prefixes: NDArray[np.int64], given: int, tables: _Tables) 
                 surplus = abs(on_one - on_zero)
                 share[lane] = surplus // max(copies, 1)
                 tables.total[lane] += min(on_one, on_zero) + surplus - share[lane] * copies
-        if a < given:
+        if a < fixed:
             _give_side(plan, a, bit, tables)
         else:
             _give_copies(plan, a, bit, share, tables)
@@ -111,7 +111,7 @@ def _give(plan: Plan, prefixes: NDArray[np.int64], given: int, tables: _Tables) 
 def _eliminate(plan: Plan, tables: _Tables) -> None:
     """Add to ``tables.total`` the best value of the eliminated nodes, in every lane."""
     every, zero, one, on_zero, on_both = tables.all, tables.zero, tables.one, tables.on_zero, tables.on_both
-    maps, size, start, own = plan.maps, plan.size, plan.start, plan.own
+    maps, size, start, edge_weights = plan.maps, plan.size, plan.start, plan.own
     for i in range(plan.order.shape[0]):
         rows = 1 << size[i]
         for lane in range(LANES):
@@ -119,7 +119,7 @@ def _eliminate(plan: Plan, tables: _Tables) -> None:
         weights = np.int16(0)
         filled = 1
         for b in range(size[i]):
-            weight = np.int16(own[i, b])
+            weight = np.int16(edge_weights[i, b])
             weights += weight
             for row in range(filled):
                 for lane in range(LANES):
@@ -148,7 +148,7 @@ def _eliminate(plan: Plan, tables: _Tables) -> None:
 
 @inner
 def _sides(plan: Plan, prefix: int, tables: _Tables) -> NDArray[np.bool_]:
-    """Return the best sides of all nodes, with those of the hubs given, from the tables of lane 0."""
+    """Return the best sides of all nodes for given sides of the hubs, from the tables of lane 0."""
     k = plan.order.shape[0]
     by_position = np.zeros(k, np.int64)
     result = np.zeros(k + plan.hubs.shape[0], np.bool_)
@@ -181,7 +181,7 @@ def heaviest_cut(plan: Plan, known: int, step: int, most_batches: int) -> tuple[
     Args:
         plan: From `plan_elimination`; the weights must sum to at most `MOST_WEIGHT`.
         known: Weight of a known cut.
-        step: What a heavier cut weighs more, at least.
+        step: Minimal excess of the weight of a heavier cut.
         most_batches: Batches of branches to bound at most.
 
     Returns:
@@ -191,8 +191,8 @@ def heaviest_cut(plan: Plan, known: int, step: int, most_batches: int) -> tuple[
     """
     h = plan.hubs.shape[0]
     tables = _make_tables(plan)
-    given = min(_START_HUBS, h)
-    branches = 2 * np.arange(1 << (given - 1))  # by symmetry, the first hub is on side 0
+    fixed = min(_START_HUBS, h)
+    branches = 2 * np.arange(1 << (fixed - 1))  # by symmetry, the first hub is on side 0
     best, best_prefix = known, -1
     bound = 1 << 40
     prefixes = np.zeros(LANES, np.int64)
@@ -208,7 +208,7 @@ def heaviest_cut(plan: Plan, known: int, step: int, most_batches: int) -> tuple[
             lanes = min(LANES, branches.shape[0] - begin)
             for lane in range(lanes):
                 prefixes[lane] = branches[begin + lane]
-            _give(plan, prefixes, given, tables)
+            _give(plan, prefixes, fixed, tables)
             _eliminate(plan, tables)
             for lane in range(lanes):
                 value = int(tables.total[lane])
@@ -216,16 +216,16 @@ def heaviest_cut(plan: Plan, known: int, step: int, most_batches: int) -> tuple[
                 if value >= best + step:
                     kept[count] = branches[begin + lane]
                     count += 1
-                    if given == h:
+                    if fixed == h:
                         best, best_prefix = value, int(branches[begin + lane])
-        if given == h or count == 0:
+        if fixed == h or count == 0:
             break
         bound = min(bound, highest)
         branches = np.empty(2 * count, np.int64)
         for i in range(count):
             branches[2 * i] = kept[i]
-            branches[2 * i + 1] = kept[i] | (1 << given)
-        given += 1
+            branches[2 * i + 1] = kept[i] | (1 << fixed)
+        fixed += 1
     if best_prefix < 0:
         return best, np.zeros(h + plan.order.shape[0], np.bool_), best, batches
     prefixes[0] = best_prefix

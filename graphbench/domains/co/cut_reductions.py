@@ -1,6 +1,6 @@
 """Nodes of at most three neighbours leave a max-cut problem without loss.
 
-What such a node v contributes to the best cut depends only on which of its neighbours a, b, c share a side, and every
+The contribution of a node v to the best cut depends only on which of its neighbours a, b, c share a side, and every
 such function is a constant plus weights of the pairs ab, ac, bc: v is replaced by changed weights between its
 neighbours ("star-triangle"; sparse max-cut: Charfreitag, Juenger, Mallach and Mutzel 2022). Edges that reach weight 0
 vanish, which frees further nodes.
@@ -20,7 +20,7 @@ from graphbench.core.kernels import inner, kernel
 
 
 class ReducedCut(NamedTuple):
-    """What is left of a graph, with doubled weights, and how a cut of the rest becomes one of the graph.
+    """The rest of a graph, with doubled weights, and the data that extend a cut of the rest to the graph.
 
     Twice the value of the cut of the graph is ``constant`` plus the doubled weights the cut of the rest cuts.
     """
@@ -46,18 +46,18 @@ def _add_weight(a: int, b: int, change: int, weight: NDArray[np.int32], degree: 
 
 @inner
 def _replace(
-    near: NDArray[np.int32], own: NDArray[np.int32], weight: NDArray[np.int32], degree: NDArray[np.int64]
+    near: NDArray[np.int32], old_weight: NDArray[np.int32], weight: NDArray[np.int32], degree: NDArray[np.int64]
 ) -> int:
-    """Replace a node with up to 3 neighbours by weights between these; return what it contributes at least.
+    """Replace a node with up to 3 neighbours by weights between these; return its minimal contribution.
 
-    ``own`` are its weights, 0 where ``near`` is -1. ``apart[i]`` is what is lost when neighbour i is on the other side
-    than the rest.
+    ``old_weight`` holds the node's weights, 0 where ``near`` is -1. ``apart[i]`` is the loss if neighbour i is on the
+    other side than the rest.
     """
-    total = own[0] + own[1] + own[2]
+    total = old_weight[0] + old_weight[1] + old_weight[2]
     together = max(0, total)
     apart = np.empty(3, np.int64)
     for i in range(3):
-        apart[i] = max(own[i], total - own[i]) - together
+        apart[i] = max(old_weight[i], total - old_weight[i]) - together
     for i in range(3):
         for j in range(i):
             change = (apart[i] + apart[j] - apart[3 - i - j]) // 2
@@ -121,7 +121,7 @@ def reduce_cut(num_nodes: int, edges: NDArray[np.int32]) -> ReducedCut:
 
 @kernel
 def expand_cut(num_nodes: int, reduced: ReducedCut, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the sides ``bool[n]`` of all nodes that are best with those of the nodes left, ``bool[k]``."""
+    """Return the best sides ``bool[n]`` of all nodes for the sides ``bool[k]`` of the nodes left."""
     result = np.zeros(num_nodes, np.bool_)
     for i in range(side.shape[0]):
         result[reduced.nodes[i]] = side[i]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 from graphbench.core.rng import below
 
-_LEAST_TENURE = 5
+_MIN_TENURE = 5
 _TENURE_SHARE = 50
 _TENURE_SPREAD = 10
-_LEAST_PATIENCE = 100
+_MIN_PATIENCE = 100
 
 
 @inner
@@ -28,7 +28,7 @@ def _gains(
     side: NDArray[np.bool_],
     gain: NDArray[np.int64],
 ) -> int:
-    """Fill in what a move of each node gains, and return the value of the cut."""
+    """Fill in the gain of moving each node, and return the value of the cut."""
     twice = 0
     for v in range(side.shape[0]):
         gain[v] = 0
@@ -50,11 +50,11 @@ def _best_move(
     highest = np.int64(-(1 << 62))
     ties = 0
     for v in range(gain.shape[0]):
-        own = gain[v]
-        if own < highest or (until[v] >= step and own <= wanted):
+        value = gain[v]
+        if value < highest or (until[v] >= step and value <= wanted):
             continue
-        if own > highest:
-            best, highest, ties = v, own, 1
+        if value > highest:
+            best, highest, ties = v, value, 1
         else:
             ties += 1
             if below(state, ties) == 0:
@@ -102,7 +102,7 @@ def search_cut(
     """Return the sides ``bool[n]`` of the heaviest cut met, and its weight.
 
     Args:
-        first: Neighbour lists ``int64[n + 1]``: those of node v are rows ``first[v]`` to ``first[v + 1] - 1``.
+        first: Neighbour lists ``int64[n + 1]``: node v has rows ``first[v]`` to ``first[v + 1] - 1``.
         near: The neighbours.
         weight: The weights, equal in both directions.
         steps: Moves to make.
@@ -115,8 +115,8 @@ def search_cut(
     value = _gains(first, near, weight, side, gain)
     best, best_side = value, side.copy()
     until = np.zeros(n, np.int64)
-    tenure = _LEAST_TENURE + n // _TENURE_SHARE
-    patience = max(n, _LEAST_PATIENCE)
+    tenure = _MIN_TENURE + n // _TENURE_SHARE
+    patience = max(n, _MIN_PATIENCE)
     walk_best, last, afresh = value, 0, True
     for step in range(1, steps + 1):
         v = _best_move(gain, until, step, best - value, state)

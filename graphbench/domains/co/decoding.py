@@ -42,7 +42,7 @@ def decode_independent_sets(
     Args:
         graphs: The graphs.
         scores: Finite numbers ``[N]``: the larger, the earlier a node may join.
-        restarts: How often to decode, 1 or more; the largest set is kept.
+        restarts: Number of decodings, 1 or more; the largest set is kept.
         seed: Seed of the noise.
         temperature: Scale of the noise, above 0.
 
@@ -70,7 +70,7 @@ def decode_cuts(
         scores: Finite numbers ``[N]``: above 0 for side 1.
         conditional: Whether nodes choose by conditional expectation rather than by the sign of their score.
         local_search: Whether to move single nodes until no move cuts more edges.
-        restarts: How often to decode, 1 or more; the largest cut is kept.
+        restarts: Number of decodings, 1 or more; the largest cut is kept.
         seed: Seed of the noise.
         temperature: Scale of the noise, above 0.
 
@@ -103,7 +103,7 @@ def decode_colourings(
             is coloured.
         num_colors: Most colours of a graph; None for K, or for scores ``[N]`` any number.
         local_search: Whether to colour anew while that saves colours.
-        restarts: How often to decode, 1 or more; the colouring of fewest colours is kept.
+        restarts: Number of decodings, 1 or more; the colouring of fewest colours is kept.
         seed: Seed of the noise.
         temperature: Scale of the noise, above 0.
 
@@ -115,11 +115,11 @@ def decode_colourings(
     check_options(num_colors=num_colors, local_search=local_search)
     of_colours = values.ndim == 2
     columns = np.ascontiguousarray(values.reshape(len(values), -1))
-    found = colourings_by_score(graphs.ptr, *graphs.neighbours, columns, of_colours, noise, bool(local_search))
+    colours = colourings_by_score(graphs.ptr, *graphs.neighbours, columns, of_colours, noise, bool(local_search))
     most = num_colors if num_colors is not None else columns.shape[1] if of_colours else None
     if most is not None:
-        _refuse_many_colours(np.maximum.reduceat(found, graphs.ptr[:-1]) + 1, most)
-    return found
+        _refuse_many_colours(np.maximum.reduceat(colours, graphs.ptr[:-1]) + 1, most)
+    return colours
 
 
 def _refuse_many_colours(used: NDArray[np.int32], most: int) -> None:
@@ -152,10 +152,10 @@ def _checked_scores(graphs: UndirectedGraphs, scores: NDArray[Any], dimensions: 
 
 
 def check_options(**options: Any) -> None:
-    """Refuse a value that no decoder takes, of the options named as decoders name them.
+    """Raise an error for an invalid value of a decoder's option.
 
     Raises:
-        DecodingError: If there is such a value; the message says what to give.
+        DecodingError: If a value is invalid; the message names the valid values.
     """
     for name, value in options.items():
         number = not isinstance(value, (bool, np.bool_))

@@ -1,4 +1,4 @@
-"""Whether solutions of a batch of graphs are feasible, and what they are worth; shares no code with the decoders."""
+"""Checks and values of the solutions of a batch of graphs; this module shares no code with the decoders."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _is_in_order(ptr: _Ints, edge_index: _Ints) -> bool:
 
 @kernel
 def _grouped(num_nodes: int, key: NDArray[Any], value: NDArray[Any]) -> tuple[_Ints, NDArray[np.int32]]:
-    """Return where each key's values start, ``[num_nodes + 1]``, and the values by key, else in the order given."""
+    """Return the start of each key's values, ``[num_nodes + 1]``, and the values, stably sorted by key."""
     first = np.zeros(num_nodes + 2, np.int64)
     for j in range(key.shape[0]):
         first[key[j] + 2] += 1
@@ -149,9 +149,9 @@ def _grouped(num_nodes: int, key: NDArray[Any], value: NDArray[Any]) -> tuple[_I
 
 @kernel
 def _first_fault(num_nodes: int, source: _Ints, target: _Ints) -> tuple[int, int, int]:
-    """Return what is wrong with the arcs, and with which: one is given twice, or has no reverse.
+    """Return the first fault of the arcs and its arc: an arc is given twice, or has no reverse.
 
-    Walking through the sorted heads of all nodes, the tails of each node come up in the order of its own heads.
+    In the sorted heads of all nodes, the tails of each node appear in the order of its heads.
     """
     first, tails = _grouped(num_nodes, target, source)
     heads_of = np.empty(source.shape[0], np.int32)

@@ -1,4 +1,4 @@
-"""From scores to solutions, whole batches at a time, in compiled kernels; see `decoding` for what they return.
+"""From scores to solutions, whole batches at a time, in compiled kernels; `decoding` describes the results.
 
 Every graph draws the same random numbers, restart by restart, so its solution does not depend on the graphs beside it.
 The first restart adds no noise.
@@ -24,7 +24,7 @@ Scores = NDArray[np.float64]
 
 
 class Noise(NamedTuple):
-    """How often to decode, and the noise of all restarts but the first."""
+    """The number of restarts, and the noise of all restarts but the first."""
 
     restarts: int
     temperature: float
@@ -94,7 +94,7 @@ def sets_by_score(ptr: Ints, first: Ints, node: Heads, scores: Scores, noise: No
 @kernel
 def _climb(order: Ints, start: int, first: Ints, node: Heads, side: NDArray[np.int32]) -> None:
     """Move nodes to the other side, in order and again, while one of them cuts more edges there."""
-    surplus = np.zeros(side.shape[0], np.int64)  # edges a move would cut, less those it would join
+    surplus = np.zeros(side.shape[0], np.int64)  # edges a move would newly cut, minus edges it would uncut
     for i in range(side.shape[0]):
         for row in range(first[start + i], first[start + i + 1]):
             surplus[i] += 1 if side[node[row] - start] == side[i] else -1
@@ -239,7 +239,7 @@ def _recolour(start: int, first: Ints, node: Heads, colours: int, colour: NDArra
 @kernel
 def _by_confidence(scores: Scores) -> Ints:
     """Return the nodes of ``scores [n, K]`` from the highest softmax probability of their best colour downwards."""
-    doubt = np.zeros(scores.shape[0])  # what the others add to the denominator of the best one's probability
+    doubt = np.zeros(scores.shape[0])  # contribution of the other colours to the softmax denominator
     for i in range(scores.shape[0]):
         best = np.argmax(scores[i])
         for c in range(scores.shape[1]):

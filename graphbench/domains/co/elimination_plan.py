@@ -1,4 +1,4 @@
-"""In which order the nodes of a sparse max-cut problem are eliminated, and over which tables.
+"""The order in which the nodes of a sparse max-cut problem are eliminated, and the tables of the elimination.
 
 Some nodes of high degree, the hubs, are set aside: the others then form a graph that is nearly a tree, and one by one
 they are maximised out. A node in turn leaves a table of the best value for every choice of sides of its neighbours
@@ -100,7 +100,7 @@ def _elimination_order(
 
 @inner
 def _by_degree(linked: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the nodes so that each has most neighbours among those after it."""
+    """Return the nodes ordered so that each has most neighbours among the later nodes."""
     n = linked.shape[0]
     degree = np.zeros(n, np.int64)
     for v in range(n):
@@ -124,14 +124,14 @@ def _scopes(
     k = order.shape[0]
     size = np.zeros(k, np.int64)
     scope = np.full((k, width), -1, np.int32)
-    own = np.zeros((k, width), np.int32)
+    scope_weights = np.zeros((k, width), np.int32)
     for i in range(k):
         for j in range(k - 1, i, -1):
             if linked[order[i], order[j]]:
                 scope[i, size[i]] = j
-                own[i, size[i]] = weight[order[i], order[j]]
+                scope_weights[i, size[i]] = weight[order[i], order[j]]
                 size[i] += 1
-    return size, scope, own
+    return size, scope, scope_weights
 
 
 @inner
@@ -163,7 +163,7 @@ def _maps(size: NDArray[np.int64], scope: NDArray[np.int32]) -> tuple[NDArray[np
 def _with_fewest_hubs(
     linked: NDArray[np.bool_], ranked: NDArray[np.int32], width: int, most_hubs: int
 ) -> tuple[int, NDArray[np.bool_], NDArray[np.int32]]:
-    """Return how many of the nodes ``ranked`` must be hubs, the filled graph, and the order of the other nodes.
+    """Return the number of hubs needed among ``ranked``, the filled graph, and the order of the other nodes.
 
     The number is halved in, as if more hubs were always as good; it is ``most_hubs + 1`` if it would be higher.
     """
@@ -211,12 +211,12 @@ def _children(size: NDArray[np.int64], scope: NDArray[np.int32]) -> tuple[NDArra
     for i in range(k):
         first[i + 1] += first[i]
     child = np.empty(first[k], np.int32)
-    place = first.copy()
+    filled = first.copy()
     for c in range(k):
         if size[c] > 0:
             parent = scope[c, size[c] - 1]
-            child[place[parent]] = c
-            place[parent] += 1
+            child[filled[parent]] = c
+            filled[parent] += 1
     return first, child
 
 
@@ -227,7 +227,7 @@ def plan_elimination(
     """Return whether at most ``most_hubs`` hubs leave scopes of at most ``width`` nodes, and if so, the plan.
 
     Args:
-        first: Neighbour lists ``int64[n + 1]``: those of node v are rows ``first[v]`` to ``first[v + 1] - 1``.
+        first: Neighbour lists ``int64[n + 1]``: node v has rows ``first[v]`` to ``first[v + 1] - 1``.
         near: The neighbours.
         weight: The weights.
         width: Largest scope.
@@ -242,9 +242,9 @@ def plan_elimination(
     ranked = _by_degree(linked)
     most_hubs = min(most_hubs, n)
     count, filled, order = _with_fewest_hubs(linked, ranked, width, most_hubs)
-    found = count <= most_hubs
-    hubs = ranked[: count if found else 0].copy()
-    size, scope, own = _scopes(filled, matrix, order, width)
+    feasible = count <= most_hubs
+    hubs = ranked[: count if feasible else 0].copy()
+    size, scope, scope_weights = _scopes(filled, matrix, order, width)
     hub_first, hub_near, hub_weight = _hub_edges(matrix, hubs, order)
     between = np.empty((hubs.shape[0], hubs.shape[0]), np.int32)
     for a in range(hubs.shape[0]):
@@ -255,12 +255,12 @@ def plan_elimination(
         start[i + 1] = start[i] + (1 << size[i])
     first_child, child = _children(size, scope)
     first_map, maps = _maps(size, scope)
-    return found, Plan(
+    return feasible, Plan(
         hubs,
         order,
         size,
         scope,
-        own,
+        scope_weights,
         hub_first,
         hub_near,
         hub_weight,

@@ -1,4 +1,4 @@
-"""Independent checks of drawn graphs: structure, and what their random model promises; no drawing kernel is called."""
+"""Independent checks of drawn graphs: structure, and properties of the random model; no drawing kernel is called."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Edges = NDArray[np.int64]
 
 
 def check_graphs(parameters: GraphParameters, samples: Samples) -> list[str]:
-    """Return the problems of the samples, each naming the graph; an empty list when all is well."""
-    own: Callable[[Any, int, Edges], str | None] = _CHECKS[parameters.model]
+    """Return the problems of the samples, each naming the graph; an empty list if all are correct."""
+    model_check: Callable[[Any, int, Edges], str | None] = _CHECKS[parameters.model]
     problems = []
     for i, (nodes, edges) in enumerate(graphs_of(samples)):
-        problem = _structure_problem(parameters, nodes, edges) or own(parameters, nodes, edges)
+        problem = _structure_problem(parameters, nodes, edges) or model_check(parameters, nodes, edges)
         if problem is not None:
             problems.append(f"graph {i}: {problem}")
     return problems

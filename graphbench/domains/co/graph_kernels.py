@@ -49,7 +49,7 @@ def _draw_pairs(state: NDArray[np.uint64], n: int, p: float, edges: NDArray[np.i
 def draw_uniform_graphs(
     key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64], low: int, high: int, p: float
 ) -> Graphs:
-    """Draw Erdos-Renyi graphs of ``low`` to ``high`` nodes; returns what `graphs.draw_graphs` returns.
+    """Draw Erdos-Renyi graphs of ``low`` to ``high`` nodes; results as in `graphs.draw_graphs`.
 
     Their nodes are exchangeable, so no ids are shuffled.
     """
@@ -125,7 +125,7 @@ def _grow(state: NDArray[np.uint64], n: int, m: int, pairs: NDArray[np.int64]) -
 def draw_growing_graphs(
     key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64], low: int, high: int, m: int
 ) -> Graphs:
-    """Draw Barabasi-Albert graphs of ``low`` to ``high`` nodes; returns what `graphs.draw_graphs` returns."""
+    """Draw Barabasi-Albert graphs of ``low`` to ``high`` nodes; results as in `graphs.draw_graphs`."""
     num_nodes = np.empty(indices.shape[0], np.int64)
     num_edges = np.empty(indices.shape[0], np.int64)
     edges = np.empty((indices.shape[0] * m * (high - m), 2), np.int32)
@@ -171,7 +171,7 @@ def _add_constraint(
 ) -> int:
     """Link ``count`` uniform pairs of cliques ``first`` and ``second`` that were not linked in this order yet.
 
-    All, if there are fewer. Row u, column v of ``linked`` is the pair (u, v) linked from the clique of u to that of v.
+    All, if there are fewer. Row u, column v of ``linked`` is the pair (u, v) linked from u's clique to v's.
     Pairs linked in neither order before are written to ``pairs`` from row ``m``; returns the row after.
     ``spare``: the pair of their first nodes is never linked. ``choices`` is scratch.
     """
@@ -237,7 +237,7 @@ def draw_model_rb_graphs(
     nodes: tuple[int, int],
     planted: bool,
 ) -> Graphs:
-    """Draw graphs of model RB; returns what `graphs.draw_graphs` returns. Some product must lie in ``nodes``."""
+    """Draw graphs of model RB; results as in `graphs.draw_graphs`. Some product must lie in ``nodes``."""
     num_nodes = np.empty(indices.shape[0], np.int64)
     num_edges = np.empty(indices.shape[0], np.int64)
     most = min(nodes[1], cliques[1] * clique_size[1])

@@ -7,10 +7,10 @@ there are r N log N constraints. A constraint takes two cliques and adds p K^2 e
 of N nodes is a solution.
 
 The details follow the generator that work on learning has used since Toenshoff et al. (2021), from whom GraphBench has
-its parameters: the number of constraints is r N log N - 1, rounded down, and that of edges p K^2, rounded down; a
+its parameters: the number of constraints is r N log N - 1, rounded down, and the number of edges p K^2, rounded down; a
 constraint takes two cliques in an order, and constraints on the same cliques in the same order add different edges, as
-far as there are any, while those in the other order are drawn independently; and no solution is planted. The means of
-nodes and edges then are those of GraphBench's table 2. (In the model of Xu and Li all constraints are drawn
+far as there are any, while edges in the other order are drawn independently; and no solution is planted. The means of
+nodes and edges then agree with GraphBench's table 2. (In the model of Xu and Li all constraints are drawn
 independently.) With ``planted``, one node of every clique is set aside and no edge joins two of them, so that the
 largest independent set has N nodes ("forced satisfiable").
 
@@ -120,14 +120,14 @@ def draw_graphs(
     """Draw one graph per sample; graph ``i`` is a function of ``(parameters, key, indices[i], attempts[i])`` alone.
 
     Args:
-        parameters: What to draw.
+        parameters: The random model and its parameters.
         key: Key of the split, from ``graphbench.data.arrays.seeds.stream_key``.
         indices: ``int64[S]`` positions in the split.
         attempts: ``int64[S]``, 0 for a first draw, 1, 2, ... for redraws of a duplicate.
 
     Returns:
-        ``num_nodes int64[S]``, ``num_edges int64[S]``, and ``edges int32[E, 2]``, those of one graph after those of the
-        one before, ``u < v``, sorted.
+        ``num_nodes int64[S]``, ``num_edges int64[S]``, and ``edges int32[E, 2]``, graph after graph, ``u < v``,
+        sorted within each graph.
     """
     low, high = parameters.nodes
     if isinstance(parameters, ERParameters):

@@ -26,12 +26,12 @@ _SHARD_GRAPHS = 32
 
 
 def _label(name: str, solver: Solver, effort: Any, number: int, graph: Samples) -> dict[str, Any]:
-    found = solver.solve(int(graph.num_nodes[0]), graph.edges, effort, number)
-    spent = {**found.effort}
+    label = solver.solve(int(graph.num_nodes[0]), graph.edges, effort, number)
+    spent = {**label.effort}
     if "batches" in spent:  # a word that PyG reserves
         spent["branches"] = LANES * spent.pop("batches")
-    facts = {"value": found.value, "bound": found.bound, "proved": int(found.proved), **spent}
-    return {name: found.solution, **{f"{name}_{key}": value for key, value in facts.items()}}
+    facts = {"value": label.value, "bound": label.bound, "proved": int(label.proved), **spent}
+    return {name: label.solution, **{f"{name}_{key}": value for key, value in facts.items()}}
 
 
 def _check(name: str, solver: Solver, graph: Samples, values: Mapping[str, Any]) -> list[str]:
@@ -44,9 +44,9 @@ def _check(name: str, solver: Solver, graph: Samples, values: Mapping[str, Any])
 
 
 def _statistics(name: str, maximise: bool, samples: Samples) -> dict[str, NDArray[np.float64]]:
-    known = samples.values[f"{name}_failed"] == 0
+    labelled = samples.values[f"{name}_failed"] == 0
     value, bound, proved = (
-        np.where(known, samples.values[f"{name}_{key}"], np.nan) for key in ("value", "bound", "proved")
+        np.where(labelled, samples.values[f"{name}_{key}"], np.nan) for key in ("value", "bound", "proved")
     )
     smaller, larger = (value, bound) if maximise else (bound, value)
     ratio = np.divide(smaller, larger, out=np.ones_like(larger), where=larger != 0)

@@ -20,7 +20,7 @@ from graphbench.domains.co.solvers import Edges, Effort, Label, checked_edges, r
 
 _SEARCH_KEY = 0x637574
 _WIDTH = 8  # tables of 2 ** 8 rows of 32 lanes fit the fastest memory of a processor
-_MOST_HUBS = 40  # with more hubs, the branches are not ended in any reasonable time
+_MAX_HUBS = 40  # with more hubs, the branches are not ended in any reasonable time
 _SPARSE = 16  # mean degree up to which odd cycles are packed
 
 
@@ -71,8 +71,8 @@ def _prove(
     batches = 0
     bound = int(rest.weight[rest.weight > 0].sum()) // 2
     if most_batches > 0 and total <= MOST_WEIGHT:
-        found, plan = plan_elimination(*lists, _WIDTH, _MOST_HUBS)
-        if found:
+        feasible, plan = plan_elimination(*lists, _WIDTH, _MAX_HUBS)
+        if feasible:
             heavier, better_side, bound, batches = heaviest_cut(plan, value, 2, most_batches)
             if heavier > value:
                 side, value = better_side, int(heavier)

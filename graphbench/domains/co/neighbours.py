@@ -11,7 +11,7 @@ from graphbench.core.kernels import kernel
 
 
 class Neighbours(NamedTuple):
-    """Neighbour lists: those of node ``v`` are rows ``first[v]`` to ``first[v + 1] - 1``, sorted by neighbour."""
+    """Neighbour lists: node ``v`` has rows ``first[v]`` to ``first[v + 1] - 1``, sorted by neighbour."""
 
     first: NDArray[np.int64]  # [n + 1]
     node: NDArray[np.int32]  # [2 m] the neighbour
@@ -20,7 +20,7 @@ class Neighbours(NamedTuple):
 
 @kernel
 def neighbour_lists(num_nodes: int, edges: NDArray[np.int32]) -> Neighbours:
-    """Return the neighbour lists of the edges ``int32[m, 2]``, each of which is listed once, ``u < v``, sorted."""
+    """Return the neighbour lists of the edges ``int32[m, 2]``, each listed once, ``u < v``, sorted."""
     first = np.zeros(num_nodes + 2, np.int64)
     for e in range(edges.shape[0]):
         first[edges[e, 0] + 2] += 1

@@ -1,4 +1,4 @@
-"""The problems of the domain, for decoding, checking and scoring; how each is solved is in `solving`."""
+"""The problems of the domain, for decoding, checking and scoring; `solving` holds their solvers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unweighted_graphs(
     Args:
         ptr: int64 ``[G + 1]``, first node of each graph.
         edge_index: int64 ``[2, E]``, both directions of every edge.
-        fields: Those fields of the batch that may hold weights.
+        fields: The fields of the batch that may hold weights.
 
     Raises:
         DecodingError: If the graphs are directed, weighted or have loops.

@@ -39,14 +39,14 @@ class Complement:
             The largest set found as ``bool[n]`` or None, and the budget left. If that is not negative, there is no
             larger set, or none of this size at all.
         """
-        found = np.zeros(self._rows.shape[1], np.uint64)
+        words = np.zeros(self._rows.shape[1], np.uint64)
         length, left = find_clique(
-            self._rows, self._allowed(size), size, len(self._order), budget, self._scratch, found
+            self._rows, self._allowed(size), size, len(self._order), budget, self._scratch, words
         )
         if length == 0:
             return None, left
         members = np.zeros(len(self._order), np.bool_)
-        members[self._order] = np.unpackbits(found.view(np.uint8), bitorder="little")[: len(self._order)]
+        members[self._order] = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self._order)]
         return members, left
 
     def is_hopeless(self, size: int, budget: int, state: NDArray[np.uint64]) -> bool:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 
-_MOST_NEIGHBOURS = 12  # of nodes that are looked at: the work grows with the square
+_MAX_NEIGHBOURS = 12  # of nodes that are looked at: the work grows with the square
 _LEFT, _TAKEN, _REMOVED, _FOLDED = 0, 1, 2, 3
 
 
 class ReducedSet(NamedTuple):
-    """What is left of a graph, and how a set of the rest becomes one of the graph.
+    """The rest of a graph, and the data that extend a set of the rest to the graph.
 
     A set of s nodes of the rest becomes one of s + ``gained`` nodes of the graph.
     """
@@ -124,18 +124,18 @@ def reduce_set(num_nodes: int, edges: NDArray[np.int32]) -> ReducedSet:
     while changed:
         changed = False
         for v in range(n):
-            if fates[v] != _LEFT or degree[v] > _MOST_NEIGHBOURS:
+            if fates[v] != _LEFT or degree[v] > _MAX_NEIGHBOURS:
                 continue
             outcome = _reduce_at(v, near, linked, degree, fates, folds[count])
             changed = changed or outcome > 0
             count += 1 if outcome == 2 else 0
             gained += 1 if outcome == 2 or fates[v] == _TAKEN else 0
-    place = np.empty(n, np.int32)
+    position = np.empty(n, np.int32)
     nodes = np.empty(n, np.int32)
     left = 0
     for v in range(n):
         if fates[v] == _LEFT:
-            place[v] = left
+            position[v] = left
             nodes[left] = v
             left += 1
     rest = np.empty((edges.shape[0], 2), np.int32)

@@ -1,4 +1,4 @@
-"""What a solver returns, and how it is called.
+"""The interface of solvers.
 
 A solver is a pure function ``(num_nodes, edges, effort, seed) -> Label`` of a graph of at least one node, its edges
 (``int32[m, 2]``, each once, ``u < v``, sorted), how many steps it may take, and a number that chooses the random
@@ -23,12 +23,12 @@ Edges = NDArray[np.int32]
 
 
 class Effort(StrictModel):
-    """How many steps a solver may take: a model of counts, the same on every machine."""
+    """The number of steps that a solver may take: counts, the same on every machine."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A solution and what is known about the best one.
+    """A solution and a bound of the optimum.
 
     Attributes:
         value: Objective of ``solution``: nodes of an independent set, edges of a cut, colours of a colouring.
@@ -61,16 +61,16 @@ def checked_edges(num_nodes: int, edges: NDArray[Any]) -> Edges:
     """
     if num_nodes < 1:
         raise ValueError(f"a graph of {num_nodes} nodes; give 1 or more")
-    given = np.asarray(edges)
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise ValueError(f"edges have the shape {given.shape}; give [m, 2]")
-    if not len(given):
+    array = np.asarray(edges)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"edges have the shape {array.shape}; give [m, 2]")
+    if not len(array):
         return np.empty((0, 2), np.int32)
-    if given.dtype.kind not in "iu":
-        raise ValueError(f"edges are {given.dtype}; give whole numbers, the ids of nodes")
-    if given.min() < 0 or given.max() >= num_nodes:
-        raise ValueError(f"edges name nodes {given.min()} to {given.max()} of a graph of {num_nodes} nodes")
-    result = np.ascontiguousarray(given, np.int32)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"edges are {array.dtype}; give whole numbers, the ids of nodes")
+    if array.min() < 0 or array.max() >= num_nodes:
+        raise ValueError(f"edges name nodes {array.min()} to {array.max()} of a graph of {num_nodes} nodes")
+    result = np.ascontiguousarray(array, np.int32)
     loops = result[result[:, 0] == result[:, 1], 0]
     if len(loops):
         raise ValueError(f"node {loops[0]} is joined to itself; leave loops out")
@@ -83,7 +83,7 @@ def checked_edges(num_nodes: int, edges: NDArray[Any]) -> Edges:
 
 
 def random_state(key: int, number: int) -> NDArray[np.uint64]:
-    """Return the random generator of one run of a solver with its own ``key``."""
+    """Return the random generator of one run of the solver with ``key``."""
     return seed(np.uint64(key), number, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""How each problem of the domain is solved, how labels are checked, and what simple rules find."""
+"""The solvers, checks and trivial baselines of each problem of the domain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphbench.domains.co.solvers import Effort, Label
 
 @dataclass(frozen=True)
 class Solver:
-    """The solver of one problem, with what stands beside it.
+    """The solver of one problem, its check and its trivial baselines.
 
     Attributes:
         solve: ``(num_nodes, edges, effort, seed) -> Label``, the canonical solver.

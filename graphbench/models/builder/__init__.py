@@ -1,1 +1,1 @@
-"""Models that generate structures by choices, each of which a domain's builder keeps right."""
+"""Models that generate structures: step by step in an environment of the domain, or token by token."""

@@ -10,23 +10,23 @@ from graphbench.models.config import ArchitectureConfig, layers_size
 
 
 class BuilderModelConfig(ArchitectureConfig):
-    """A model that generates structures by choices (:class:`graphbench.models.builder.model.BuilderModel`).
+    """A policy that generates structures choice by choice (:class:`graphbench.models.builder.model.BuilderModel`).
 
     Attributes:
         kind: Always ``builder``, which selects this kind of model.
-        builder: What builds the structures, ``<domain>.<name>``.
-        layers: Layers of the transformer.
-        hidden: Its width.
-        heads: Its attention heads.
-        teacher_rounds: Play-outs per option from which the model learns.
-        sharpness: How much the teacher prefers the better of two options, in nats per unit of cost.
-        wandering: Share of random choices while structures are built for training; the others are the teacher's.
-        samples: Number k of structures that are built per sample of the data, the best of which is the answer.
-        temperature: Of the choices in all of them but the first, whose choices are the likeliest.
-        considered: Number of options, the likeliest, that are compared by play-outs before a choice is made; 0 makes
-            choices by the transformer alone.
-        rounds: Play-outs per option considered.
-        remembered: Most samples of the data whose lessons are kept in memory.
+        builder: The environment in which structures are built, ``<domain>.<name>``.
+        layers: Number of layers of the transformer.
+        hidden: Width of the transformer.
+        heads: Number of attention heads of the transformer.
+        teacher_rounds: Rollouts per option from which the model learns.
+        sharpness: Preference of the teacher for the better of two options, in nats per unit of cost.
+        wandering: Share of random choices while structures are built for training; the teacher makes the other choices.
+        samples: Number k of structures that are built per sample of the data; the best one is the answer.
+        temperature: Sampling temperature of the choices. The first structure always takes the likeliest choices.
+        considered: Number of likeliest options that are compared by rollouts before a choice is made; 0 leaves the
+            choice to the transformer alone.
+        rounds: Rollouts per considered option.
+        remembered: Maximal number of samples of the data whose lessons are kept in memory.
     """
 
     kind: Literal["builder"] = "builder"
@@ -45,7 +45,7 @@ class BuilderModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold."""
+        """A lower bound on the number of weights of a model."""
         return layers_size(self.layers, 12 * self.hidden**2)
 
     @model_validator(mode="after")
@@ -60,11 +60,11 @@ class SpellerModelConfig(ArchitectureConfig):
 
     Attributes:
         kind: Always ``speller``, which selects this kind of model.
-        spelling: How structures are written, ``<domain>.<name>``.
-        layers: Layers of the transformer.
-        hidden: Its width.
-        heads: Its attention heads.
-        temperature: Of the tokens that are drawn; 0 takes the likeliest.
+        spelling: The tokenizer that writes structures, ``<domain>.<name>``.
+        layers: Number of layers of the transformer.
+        hidden: Width of the transformer.
+        heads: Number of attention heads of the transformer.
+        temperature: Sampling temperature of the tokens; 0 takes the likeliest token.
     """
 
     kind: Literal["speller"] = "speller"
@@ -76,7 +76,7 @@ class SpellerModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold."""
+        """A lower bound on the number of weights of a model."""
         return layers_size(self.layers, 12 * self.hidden**2)
 
     @model_validator(mode="after")

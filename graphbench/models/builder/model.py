@@ -1,10 +1,10 @@
-"""Models that generate structures by choices.
+"""Policies that generate structures choice by choice.
 
-A builder of the domain (:mod:`~.components.environments`) proposes options and keeps every structure right; a
-transformer chooses among them, one choice after the other, each conditioned on all that has been built. It is trained
-by imitation: structures of the training split are built by a teacher that tries every option in play-outs, and the
-model learns which options turned out cheap (rollout policies: Bertsekas, Tsitsiklis and Wu, 1997). Generation
-builds several structures per sample, and answers with the cheapest.
+An environment of the domain (:mod:`~.components.environments`) proposes options and guarantees that every structure is
+correct. A transformer chooses among the options, one choice after the other; each choice is conditioned on everything
+built so far. The transformer is trained by imitation: a teacher builds structures of the training split and tries
+every option in rollouts, and the model learns which options turned out cheap (rollout policies: Bertsekas, Tsitsiklis
+and Wu, 1997). Generation builds several structures per sample and answers with the cheapest.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from graphbench.models.builder.network import Chooser
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
-_TOGETHER = 256  # structures that are built at once
-_SAMPLES_AT_ONCE = 64
+_STRUCTURES_PER_BATCH = 256  # structures that are built at once
+_SAMPLES_PER_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """The choices of one structure, and what the options cost.
+    """The choices of one structure, and the costs of the options.
 
     Attributes:
         goal: int8 ``[L, G]``.
@@ -52,18 +52,18 @@ class Lessons:
 
 
 class BuilderModel(TaskModel):
-    """A model of one dataset whose samples have a text that a builder reads.
+    """A model of one dataset, each of whose samples has a text that the environment reads.
 
     ``model(batch)`` returns ``loss``, the mean loss of the lessons of every sample, float32 [B];
     ``model.predict(batch)`` returns ``answers``.
 
     Args:
         config: The configuration.
-        task: What is known of the task.
+        task: The properties of the task.
 
     Raises:
-        CardError: If there is no such builder.
-        ConfigError: If the task has no such text.
+        CardError: If no environment has the configured name.
+        ConfigError: If the task has no text that the environment reads.
     """
 
     def __init__(self, config: BuilderModelConfig, task: TaskFeatures) -> None:
@@ -79,15 +79,15 @@ class BuilderModel(TaskModel):
         self._lessons: dict[str, Lessons] = {}
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
-        """Return ``loss``: the cross-entropy of the model's choices and the teacher's, per sample, float32 [B]."""
+        """Return ``loss``: the cross-entropy of the model against the teacher's choices, per sample, float32 [B]."""
         lessons = self.lessons(self._texts(batch))
         device = self.chooser.score.weight.device
-        costs = torch.from_numpy(np.concatenate([own.costs for own in lessons])).to(device)
-        goal, bits, numbers = (np.concatenate([getattr(own, name) for own in lessons]) for name in _READ)
+        costs = torch.from_numpy(np.concatenate([lesson.costs for lesson in lessons])).to(device)
+        goal, bits, numbers = (np.concatenate([getattr(lesson, name) for lesson in lessons]) for name in _READ)
         logits = self._logits(goal, bits, numbers, costs < torch.inf)
         wanted = torch.softmax(-self.config.sharpness * costs, dim=1)
         losses = -(wanted * torch.log_softmax(logits, dim=1).masked_fill(wanted == 0, 0.0)).sum(1)
-        counts = torch.tensor([len(own.costs) for own in lessons], device=device)
+        counts = torch.tensor([len(lesson.costs) for lesson in lessons], device=device)
         sample = torch.repeat_interleave(torch.arange(len(lessons), device=device), counts)
         total = torch.zeros(len(lessons), device=device).index_add(0, sample, losses)
         return {"loss": total / counts.clamp(min=1)}
@@ -99,26 +99,26 @@ class BuilderModel(TaskModel):
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of samples for which structures are built at once."""
-        return _SAMPLES_AT_ONCE
+        return _SAMPLES_PER_BATCH
 
     # ------------------------------------------------------------------------------------------------ generation
 
     @torch.inference_mode()
     def generate(self, texts: Sequence[str], *, samples: int | None = None) -> list[Any]:
-        """Return the cheapest of several structures for every text; what one text gets does not depend on the others.
+        """Return the cheapest of several structures for every text; answers do not depend on the other texts.
 
         Args:
-            texts: What the builder reads.
-            samples: Number of structures per text; None for that of the configuration.
+            texts: The texts that the environment reads.
+            samples: Number of structures per text; None for the number in the configuration.
         """
         number = samples or self.config.samples
         pairs = [(text, variant) for text in texts for variant in range(number)]
         built: list[Any] = []
         costs: list[NDArray[np.float64]] = []
-        for first in range(0, len(pairs), _TOGETHER):
-            structures, own = self._build(pairs[first : first + _TOGETHER])
+        for first in range(0, len(pairs), _STRUCTURES_PER_BATCH):
+            structures, structure_costs = self._build(pairs[first : first + _STRUCTURES_PER_BATCH])
             built += structures
-            costs.append(own)
+            costs.append(structure_costs)
         best = np.concatenate([np.empty(0), *costs]).reshape(len(texts), number).argmin(1)
         return [built[i * number + j] for i, j in enumerate(best.tolist())]
 
@@ -140,11 +140,11 @@ class BuilderModel(TaskModel):
         variants: Sequence[int],
         generators: Sequence[np.random.Generator],
     ) -> NDArray[np.int64]:
-        """Return the columns that are chosen: the likeliest after noise, or the cheapest of the likeliest."""
+        """Return the chosen columns: the likeliest options after noise, or the cheapest of the likeliest options."""
         values = logits.astype(np.float64)
         if self.config.temperature:
             for row, (b, variant) in enumerate(zip(choices.which.tolist(), variants, strict=True)):
-                if variant:  # Gumbel noise: the largest is a sample of the softmax
+                if variant:  # Gumbel noise: the argmax is a sample of the softmax
                     values[row] += self.config.temperature * generators[b].gumbel(size=values.shape[1])
         if not self.config.considered:
             return np.asarray(values.argmax(1))
@@ -158,31 +158,31 @@ class BuilderModel(TaskModel):
     # ------------------------------------------------------------------------------------------------ lessons
 
     def lessons(self, texts: Sequence[str]) -> list[Lessons]:
-        """Return the lessons of texts; those that were made before are remembered."""
+        """Return the lessons of texts; lessons are remembered up to the configured number of samples."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._lessons]
         made = dict(zip(missing, self._teach(missing), strict=True)) if missing else {}
-        found = [made.get(text) or self._lessons[text] for text in texts]
+        lessons = [made.get(text) or self._lessons[text] for text in texts]
         for text in missing[: max(0, self.config.remembered - len(self._lessons))]:
             self._lessons[text] = made[text]
-        return found
+        return lessons
 
     def _teach(self, texts: Sequence[str]) -> Iterator[Lessons]:
-        """Build one structure per text, at most choices the cheapest way, and yield its choices."""
+        """Build one structure per text, mostly with the cheapest options, and yield its choices."""
         building = self.builder.start(texts, [1] * len(texts))
         generators = [_generator(text, -1) for text in texts]
         rows: list[list[tuple[NDArray[Any], ...]]] = [[] for _ in texts]
         while building.advance():
             choices = building.choices()
-            there = choices.options >= 0
-            costs = building.play_outs(choices, there, self.config.teacher_rounds)
+            available = choices.options >= 0
+            costs = building.play_outs(choices, available, self.config.teacher_rounds)
             columns = costs.argmin(1)
             for row, b in enumerate(choices.which.tolist()):
                 rows[b].append((choices.goal[row], choices.bits[row], choices.numbers[row], costs[row]))
                 if generators[b].random() < self.config.wandering:
-                    columns[row] = generators[b].choice(np.flatnonzero(there[row]))
+                    columns[row] = generators[b].choice(np.flatnonzero(available[row]))
             building.choose(choices, columns)
-        for own in rows:
-            yield Lessons(*(np.stack(part) for part in zip(*own, strict=True))) if own else self._no_lessons
+        for steps in rows:
+            yield (Lessons(*(np.stack(part) for part in zip(*steps, strict=True))) if steps else self._no_lessons)
 
     @property
     def _no_lessons(self) -> Lessons:
@@ -212,6 +212,6 @@ _READ = ("goal", "bits", "numbers")
 
 
 def _generator(text: str, variant: int) -> np.random.Generator:
-    """Return the random numbers of one structure."""
+    """Return the random generator of one structure."""
     digest = hashlib.blake2b(f"choices {variant} {text}".encode(), digest_size=8).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

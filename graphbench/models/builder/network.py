@@ -1,4 +1,4 @@
-"""The transformer that chooses: it reads a goal and the options, and points at one."""
+"""The transformer of the policy: it reads a goal and the options, and scores the options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Layer(nn.Module):
     """A layer of a transformer: pre-norm attention and a feed-forward network, both residual."""
 
     def __init__(self, width: int, heads: int) -> None:
-        """Create a layer of some width and number of attention heads."""
+        """Create a layer of the given width and number of attention heads."""
         super().__init__()
         self.heads = heads
         self.norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -28,8 +28,8 @@ class Layer(nn.Module):
 
         Args:
             x: [B, T, d].
-            mask: bool [B, 1, T, P + T], or [B, 1, 1, P + T] where all tokens attend to the same.
-            past: Keys and values of the P tokens before; None for none.
+            mask: bool [B, 1, T, P + T], or [B, 1, 1, P + T] if all tokens attend to the same tokens.
+            past: Keys and values of the P preceding tokens; None if there are none.
         """
         count, tokens, width = x.shape
         q, k, v = self.qkv(self.norm(x)).view(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
@@ -43,7 +43,7 @@ class Layer(nn.Module):
 class Chooser(nn.Module):
     """A transformer over the goal and the options of a choice, with a score for every option.
 
-    The tokens are the goal, a vector of bits, and the options: their bits in the terms of the goal, and numbers. Bits
+    The tokens are the goal (a vector of bits) and the options (bits in the terms of the goal, and numbers). Bits
     and numbers are embedded by linear maps. There are no positions: options are a set.
     """
 
@@ -52,7 +52,7 @@ class Chooser(nn.Module):
 
         Args:
             goal: Number of bits of a goal.
-            numbers: Numbers that describe an option.
+            numbers: Count of the numbers that describe an option.
             width: Width of the states.
             heads: Attention heads.
             layers: Layers.
@@ -66,13 +66,13 @@ class Chooser(nn.Module):
         nn.init.normal_(self.score.weight, std=INITIAL_SCALE)
 
     def forward(self, goal: Tensor, bits: Tensor, numbers: Tensor, there: Tensor) -> Tensor:
-        """Return the logits of the options, float32 [w, C]; -inf where there is none.
+        """Return the logits of the options, float32 [w, C]; -inf where an option does not exist.
 
         Args:
             goal: [w, G].
             bits: [w, C, G].
             numbers: float32 [w, C, N].
-            there: bool [w, C], which options there are.
+            there: bool [w, C], whether each option exists.
         """
         options = self.mixed(self.bits(bits.float()) + self.numbers(numbers))
         x = torch.cat([self.goal(goal.float()).unsqueeze(1), options], dim=1)

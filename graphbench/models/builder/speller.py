@@ -1,7 +1,7 @@
-"""Models that write structures token by token, with nothing that keeps them right.
+"""Models that write structures token by token, without any guarantee that the structures are correct.
 
-A decoder-only transformer reads what is wanted and continues with the tokens of a structure. It is the plain model
-beside :mod:`graphbench.models.builder.model`: its share of right answers shows what a builder's guarantee is worth.
+A decoder-only transformer reads the goal and continues with the tokens of a structure. It is the reference for
+:mod:`graphbench.models.builder.model`: its share of correct answers shows the value of an environment's guarantee.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from graphbench.models.builder.network import INITIAL_SCALE, Layer
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
-_NOTHING = 0  # the token that no sequence has
-_MOST_GOALS = 1024
-_SAMPLES_AT_ONCE = 128
+_START_OR_PADDING = 0  # a token that no sequence contains
+_MAX_GOALS = 1024
+_SAMPLES_PER_BATCH = 128
 
 Cache = list[tuple[Tensor, Tensor]]
 
@@ -37,11 +37,11 @@ class SpellerModel(TaskModel):
 
     Args:
         config: The configuration.
-        task: What is known of the task.
+        task: The properties of the task.
 
     Raises:
-        CardError: If there is no such spelling.
-        ConfigError: If the task does not have the text that says what is wanted, or the structures.
+        CardError: If no tokenizer has the configured name.
+        ConfigError: If the task lacks the text that states the goal, or the reference structures.
     """
 
     def __init__(self, config: SpellerModelConfig, task: TaskFeatures) -> None:
@@ -57,7 +57,7 @@ class SpellerModel(TaskModel):
         width = config.hidden
         self.goals = nn.Linear(self.spelling.goal, width)
         self.tokens = nn.Embedding(self.spelling.vocabulary, width)
-        self.goal_places = nn.Embedding(_MOST_GOALS, width)
+        self.goal_places = nn.Embedding(_MAX_GOALS, width)
         self.places = nn.Embedding(self.spelling.longest + 1, width)
         for embedding in (self.tokens, self.goal_places, self.places):
             nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
@@ -66,61 +66,65 @@ class SpellerModel(TaskModel):
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
         """Return ``loss``: the mean cross-entropy of the tokens of every sample's structure, float32 [B]."""
-        written = [torch.from_numpy(self.spelling.tokens(own)) for own in _strings(batch, self.spelling.reference)]
+        written = [
+            torch.from_numpy(self.spelling.tokens(reference)) for reference in _strings(batch, self.spelling.reference)
+        ]
         targets = nn.utils.rnn.pad_sequence(written, batch_first=True).to(self.head.weight.device)
         logits, _, _ = self._read(_strings(batch, self.spelling.field), F.pad(targets[:, :-1], (1, 0)))
-        losses = F.cross_entropy(logits.float().transpose(1, 2), targets, ignore_index=_NOTHING, reduction="none")
-        return {"loss": losses.sum(1) / (targets != _NOTHING).sum(1)}
+        losses = F.cross_entropy(
+            logits.float().transpose(1, 2), targets, ignore_index=_START_OR_PADDING, reduction="none"
+        )
+        return {"loss": losses.sum(1) / (targets != _START_OR_PADDING).sum(1)}
 
     @torch.inference_mode()
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Any]:
-        """Return ``answers``, one structure per sample, None where the tokens are none."""
+        """Return ``answers``, one structure per sample; None where the tokens are not a structure."""
         texts = _strings(batch, self.spelling.field)
-        found = zip(texts, self.write(texts), strict=True)
-        return {"answers": [self.spelling.structure(text, tokens) for text, tokens in found]}
+        pairs = zip(texts, self.write(texts), strict=True)
+        return {"answers": [self.spelling.structure(text, tokens) for text, tokens in pairs]}
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of samples for which structures are written at once."""
-        return _SAMPLES_AT_ONCE
+        return _SAMPLES_PER_BATCH
 
     @torch.inference_mode()
     def write(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens that the model writes for every text, until they are complete or too long."""
+        """Return the tokens that the model writes for every text; writing ends at a complete or a too long sequence."""
         generators = [_generator(text) for text in texts]
-        found: list[list[int]] = [[] for _ in texts]
+        sequences: list[list[int]] = [[] for _ in texts]
         waiting = list(range(len(texts)))
         start = torch.zeros(len(texts), 1, dtype=torch.int64, device=self.head.weight.device)
-        logits, there, cache = self._read(texts, start)
+        logits, visible, cache = self._read(texts, start)
         while True:
             values = logits[:, -1].float().cpu().numpy().astype(np.float64)
-            values[:, _NOTHING] = -np.inf
+            values[:, _START_OR_PADDING] = -np.inf
             for row, b in enumerate(waiting):
-                if self.config.temperature:  # Gumbel noise: the largest is a sample of the softmax
+                if self.config.temperature:  # Gumbel noise: the argmax is a sample of the softmax
                     values[row] += self.config.temperature * generators[b].gumbel(size=values.shape[1])
-                found[b].append(int(values[row].argmax()))
-            rows = [row for row, b in enumerate(waiting) if not self._is_done(texts[b], found[b])]
+                sequences[b].append(int(values[row].argmax()))
+            rows = [row for row, b in enumerate(waiting) if not self._is_done(texts[b], sequences[b])]
             waiting = [waiting[row] for row in rows]
             if not waiting:
-                return found
+                return sequences
             kept = torch.tensor(rows, device=start.device)
             cache = [(k[kept], v[kept]) for k, v in cache]
-            there = F.pad(there[kept], (0, 1), value=True)
-            last = torch.tensor([[found[b][-1]] for b in waiting], device=start.device)
-            x = self.tokens(last) + self.places.weight[len(found[waiting[0]])]
-            logits, cache = self._through(x, there[:, None, None], cache)
+            visible = F.pad(visible[kept], (0, 1), value=True)
+            last = torch.tensor([[sequences[b][-1]] for b in waiting], device=start.device)
+            x = self.tokens(last) + self.places.weight[len(sequences[waiting[0]])]
+            logits, cache = self._through(x, visible[:, None, None], cache)
 
     def _is_done(self, text: str, tokens: list[int]) -> bool:
         return len(tokens) >= self.spelling.longest or self.spelling.complete(text, tokens)
 
     def _read(self, texts: Sequence[str], tokens: Tensor) -> tuple[Tensor, Tensor, Cache]:
-        """Return the logits [B, T, V] after each of the tokens [B, T], which places count, and keys and values."""
+        """Return the logits [B, T, V] after each of the tokens [B, T], the mask of visible positions, and the cache."""
         device = tokens.device
         goals = [torch.from_numpy(self.spelling.goals(text)).float() for text in texts]
-        if max(map(len, goals)) > _MOST_GOALS:
+        if max(map(len, goals)) > _MAX_GOALS:
             raise ConfigError(
-                f"a sample has {max(map(len, goals)):,} vectors of goals; at most {_MOST_GOALS:,} are read"
+                f"a sample has {max(map(len, goals)):,} vectors of goals; at most {_MAX_GOALS:,} are read"
             )
-        counts = torch.tensor([len(own) for own in goals], device=device)
+        counts = torch.tensor([len(goal) for goal in goals], device=device)
         padded = nn.utils.rnn.pad_sequence(goals, batch_first=True).to(device)
         prefix, length = padded.shape[1], tokens.shape[1]
         x = torch.cat(
@@ -130,17 +134,17 @@ class SpellerModel(TaskModel):
             ],
             dim=1,
         )
-        there = F.pad(torch.arange(prefix, device=device) < counts[:, None], (0, length), value=True)
+        visible = F.pad(torch.arange(prefix, device=device) < counts[:, None], (0, length), value=True)
         causal = torch.ones(prefix + length, prefix + length, dtype=torch.bool, device=device).tril()
         causal[:prefix, :prefix] = True
-        logits, cache = self._through(x, (there[:, None] & causal)[:, None], [], prefix)
-        return logits, there, cache
+        logits, cache = self._through(x, (visible[:, None] & causal)[:, None], [], prefix)
+        return logits, visible, cache
 
     def _through(self, x: Tensor, mask: Tensor, cache: Cache, skipped: int = 0) -> tuple[Tensor, Cache]:
         kept: Cache = []
         for number, layer in enumerate(self.layers):
-            x, own = layer(x, mask, cache[number] if cache else None)
-            kept.append(own)
+            x, keys_values = layer(x, mask, cache[number] if cache else None)
+            kept.append(keys_values)
         return self.head(self.norm(x[:, skipped:])), kept
 
 
@@ -152,6 +156,6 @@ def _strings(batch: Any, name: str) -> list[str]:
 
 
 def _generator(text: str) -> np.random.Generator:
-    """Return the random numbers of one sequence."""
+    """Return the random generator of one sequence."""
     digest = hashlib.blake2b(f"tokens {text}".encode(), digest_size=8).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

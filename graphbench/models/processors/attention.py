@@ -1,7 +1,7 @@
-"""Attention with a bias from the graph's structure: what the bias is, and three ways to apply it.
+"""Attention with a bias from the graph: two kinds of bias, and three ways to apply it.
 
-A bias is float [heads, queries, keys] per graph. ``dense()`` makes it for a whole padded batch; ``rows()`` makes a
-slice of it, so that the full square of a graph with tens of thousands of tokens is never held in memory.
+A bias is float [heads, queries, keys] per graph. ``dense()`` builds the bias of a whole padded batch; ``rows()`` builds
+a slice, so that the full square of a graph with tens of thousands of tokens is never held in memory.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch.utils.checkpoint import checkpoint
 
 from graphbench.core.errors import ConfigError
 
-DENSE_BIAS_BYTES = 1 << 29  # above this size of a batch's bias, "auto" works in slices
+DENSE_BIAS_BYTES = 1 << 29  # if the bias of a batch is larger, "auto" works in slices
 _SLICE_BYTES = 1 << 26
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class AttentionBias(Protocol):
-    """A bias for sequences of ``lengths`` int64 [B] tokens, padded to ``size``, with ``heads`` heads."""
+    """The bias of ``heads`` heads for sequences of ``lengths`` int64 [B] tokens, padded to ``size``."""
 
     lengths: Tensor
     size: int
@@ -35,7 +35,7 @@ class AttentionBias(Protocol):
         ...
 
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
-        """Return one graph's bias of queries ``start .. stop-1`` on ``length`` keys, [heads, stop-start, length]."""
+        """Return one graph's bias for queries ``start .. stop-1`` and ``length`` keys, [heads, stop-start, length]."""
         ...
 
 
@@ -66,9 +66,9 @@ class ArcBias:
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
         """Return a slice of one graph's bias, [heads, stop-start, length]."""
         owner, query, key = self.arcs
-        chosen = ((owner == graph) & (query >= start) & (query < stop)).nonzero().squeeze(1)
-        flat = (query[chosen] - start) * length + key[chosen]
-        square = self.values.new_zeros((stop - start) * length, self.heads).index_add(0, flat, self.values[chosen])
+        selected = ((owner == graph) & (query >= start) & (query < stop)).nonzero().squeeze(1)
+        flat = (query[selected] - start) * length + key[selected]
+        square = self.values.new_zeros((stop - start) * length, self.heads).index_add(0, flat, self.values[selected])
         bias = square.view(stop - start, length, self.heads).permute(2, 0, 1)
         return bias if self.token is None else bias + token_bias(self.token, range(start, stop), length)
 
@@ -76,7 +76,7 @@ class ArcBias:
 class RelationBias:
     """A bias by the relation of two tokens that are nodes or edges: the same token, a shared endpoint, or none (0).
 
-    The relation is found by comparing endpoints, it is not stored.
+    The relation is computed by comparing endpoints and is not stored.
     """
 
     def __init__(self, weight: Tensor, endpoints: Tensor, lengths: Tensor, token: Tensor | None) -> None:
@@ -107,7 +107,7 @@ class RelationBias:
         bias = self.weight[1].view(-1, 1, 1) * (shared & ~same)
         if self.token is None:
             return bias + self.weight[0].view(-1, 1, 1) * same
-        not_token = positions > 0  # the graph token's own loop has another bias
+        not_token = positions > 0  # the graph token's loop has another bias
         return bias + self.weight[0].view(-1, 1, 1) * (same & not_token) + token_bias(self.token, queries, keys)
 
 
@@ -119,7 +119,7 @@ def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def token_bias(token: Tensor, queries: range, keys: int) -> Tensor:
-    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in where it is the query, out as a key."""
+    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in as the query, out as a key."""
     query_is = (torch.arange(queries.start, queries.stop, device=token.device) == 0).unsqueeze(1)
     key_is = (torch.arange(keys, device=token.device) == 0).unsqueeze(0)
     kinds = torch.stack([query_is & key_is, query_is & ~key_is, ~query_is & key_is]).to(token.dtype)
@@ -134,7 +134,7 @@ def attention_function(mode: str, bias: AttentionBias) -> Attention:
         bias: The bias, the same for every layer.
 
     Raises:
-        ConfigError: If ``flex`` is chosen where it cannot run.
+        ConfigError: If ``flex`` is chosen without edge tokens or without a CUDA device.
     """
     if mode == "flex":
         if not isinstance(bias, RelationBias) or bias.weight.device.type != "cuda":
@@ -193,8 +193,8 @@ def flex_attention_function(bias: RelationBias, *, compiled: bool) -> Attention:
     """Return attention by ``torch.nn.attention.flex_attention``, which computes the bias inside the kernel.
 
     Args:
-        bias: The bias; its endpoint numbers are read by the kernel.
-        compiled: Whether to compile; without, the result is the same but the full square is made (for tests).
+        bias: The bias; the kernel reads its endpoint numbers.
+        compiled: Whether to compile. Without, the result is the same, but the full square is built (for tests).
     """
     first, second = bias.endpoints[..., 0].contiguous(), bias.endpoints[..., 1].contiguous()
     weight, lengths, token = bias.weight, bias.lengths, bias.token

@@ -1,6 +1,6 @@
-"""What a processor of sparse graphs receives and returns.
+"""The interface of processors of sparse graphs.
 
-A processor of your own is a subclass of :class:`Processor`, registered by name::
+A custom processor is a subclass of :class:`Processor`, registered by name::
 
     @register_processor("my_gnn")
     class MyGNN(Processor):
@@ -14,9 +14,9 @@ A processor of your own is a subclass of :class:`Processor`, registered by name:
             return Processed(nodes)
 
 ``build_model(ModelConfig(processor="my_gnn", options={...}), features, directed=False)`` then builds it between the
-common encoder and decoders. ``config.options`` is free for its own settings; :func:`read_options` checks them against a
-schema. A processor that needs values of inputs in addition to embeddings, such as a mask that divides the nodes into
-two kinds, names them in :meth:`Processor.reads` and finds them in ``State.inputs``.
+common encoder and decoders. ``config.options`` holds the processor's settings; :func:`read_options` checks them against
+a schema. Some processors need values of inputs in addition to embeddings, for example a mask that divides the nodes
+into two kinds. They name these inputs in :meth:`Processor.reads` and read the values from ``State.inputs``.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _Options = TypeVar("_Options", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a processor must know of the data and the outputs when it is built.
+    """The properties of the data and the outputs on which the construction of a processor depends.
 
     Attributes:
-        directed: Whether each column of ``edge_index`` is an arc of its own; where tasks share the processor, whether
-            it is in any of them (``State.layout.directed`` is of the batch).
-        edge_tokens: Whether :attr:`State.edge_tokens` will be given and must be processed.
+        directed: Whether each column of ``edge_index`` is a separate arc; if tasks share the processor, whether this
+            holds for any of the tasks (``State.layout.directed`` describes the batch).
+        edge_tokens: Whether :attr:`State.edge_tokens` are set and must be processed.
         graph_token: Whether :attr:`Processed.graph` is read (``pooling: cls``).
     """
 
@@ -55,7 +55,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Embeddings of a batch, of width ``d``.
+    """The embeddings of a batch, of width ``d``, which a processor receives.
 
     Attributes:
         nodes: [N, d], with positional encodings.
@@ -63,9 +63,9 @@ class State:
             ``uses_edges``.
         edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or
             None.
-        layout: Where each graph lies in these arrays.
-        inputs: Values of the inputs that :meth:`Processor.reads` names, by name, as the batch holds them: [N, ...] of
-            nodes, [E, ...] of edges, one row per column of ``edge_index``, or [B, ...] of graphs.
+        layout: The positions of each graph in the arrays.
+        inputs: Values of the inputs that :meth:`Processor.reads` names, by name, as the batch holds them: [N, ...] for
+            nodes, [E, ...] for edges (one row per column of ``edge_index``), or [B, ...] for graphs.
     """
 
     nodes: Tensor
@@ -77,12 +77,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What a processor returns.
+    """The embeddings that a processor returns.
 
     Attributes:
         nodes: [N, d].
-        edge_tokens: [M, d] if it was given them.
-        graph: [B, d] if ``Context.graph_token`` asks for it.
+        edge_tokens: [M, d] if the state has edge tokens.
+        graph: [B, d] if ``Context.graph_token`` is set.
     """
 
     nodes: Tensor
@@ -94,9 +94,9 @@ class Processor(nn.Module):
     """Base class of processors: a map from :class:`State` to :class:`Processed`.
 
     Attributes:
-        uses_edges: Whether it reads ``State.edges``.
-        supports_edge_tokens: Whether it can process edges as tokens in addition to nodes.
-        supports_graph_token: Whether it can return ``Processed.graph``.
+        uses_edges: Whether the processor reads ``State.edges``.
+        supports_edge_tokens: Whether the processor can process edges as tokens in addition to nodes.
+        supports_graph_token: Whether the processor can return ``Processed.graph``.
     """
 
     uses_edges: ClassVar[bool] = True
@@ -109,9 +109,9 @@ class Processor(nn.Module):
 
     @classmethod
     def reads(cls, config: ModelConfig) -> Sequence[Feature]:
-        """Return the input features whose values it needs in ``State.inputs``; none by default.
+        """Return the input features that the processor reads from ``State.inputs``; none by default.
 
-        The model refuses data without them. They are embedded like all inputs unless ``config.ignore`` names them.
+        The model rejects data without them. They are embedded like all inputs unless ``config.ignore`` names them.
         """
         return ()
 
@@ -138,22 +138,22 @@ class LayerStack(Processor):
 
 
 def read_options(schema: type[_Options], config: ModelConfig) -> _Options:
-    """Return ``config.options`` as a schema reads them.
+    """Return ``config.options``, validated against a schema.
 
     Raises:
-        ConfigError: If they do not fit it; the message names the keys as they stand in a configuration.
+        ConfigError: If the options do not fit the schema; the message names the keys of the configuration.
     """
     section = create_model("Section", model=(create_model("Model", options=(schema, ...)), ...))
     try:
-        found: Any = section.model_validate({"model": {"options": config.options}})
+        validated: Any = section.model_validate({"model": {"options": config.options}})
     except ValidationError as error:
         raise ConfigError(explain(error, section)) from error
-    options: _Options = found.model.options
+    options: _Options = validated.model.options
     return options
 
 
 def inputs_read(processor: type[Processor], config: ModelConfig, features: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs whose values a processor needs, after checking that the data has them.
+    """Return the inputs that a processor reads, after checking that the data has them.
 
     Args:
         processor: The class of the processor.
@@ -205,23 +205,23 @@ def require_processed(
 
 
 def require_shape(processor: nn.Module, name: str, what: str, value: Any, expected: Sequence[int]) -> None:
-    """Refuse what a processor returned if it is no tensor of the expected shape.
+    """Raise an error if a value that a processor returned is not a tensor of the expected shape.
 
     Args:
         processor: The processor.
-        name: Its name in configurations.
-        what: What the value is, e.g. ``nodes``.
+        name: The processor's name in configurations.
+        what: Description of the value, e.g. ``nodes``.
         value: The value.
-        expected: The shape, whose last number is the model's width.
+        expected: The expected shape; its last number is the model's width.
 
     Raises:
-        ConfigError: With both shapes.
+        ConfigError: If the shapes differ; the message names both.
     """
     if isinstance(value, Tensor) and value.shape == tuple(expected):
         return
-    found = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else f"= {value!r:.80}"
+    actual = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else f"= {value!r:.80}"
     raise ConfigError(
-        f"{_described(processor, name)} returned {what} {found}; expected a tensor of shape {list(expected)}, whose "
+        f"{_described(processor, name)} returned {what} {actual}; expected a tensor of shape {list(expected)}, whose "
         "rows have the model's width (model.hidden)"
     )
 

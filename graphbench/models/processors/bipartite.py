@@ -28,17 +28,17 @@ class BipartiteOptions(StrictModel):
     """The settings of ``bipartite`` below ``options`` in a model's configuration.
 
     The mask ``side`` divides the nodes into a left side (0) and a right side (1). Nodes of the left side may come in
-    complementary pairs, which is said in one of two ways: the two are nodes, joined by an edge that ``links`` marks; or
-    a node of the graph stands for both, and ``polarity`` says which of the two an edge belongs to.
+    complementary pairs. There are two ways to represent a pair: as two nodes, joined by an edge that ``links`` marks;
+    or as a single node of the graph, where ``polarity`` assigns every edge to one of the two states.
 
     Attributes:
         side: Name of an input mask of nodes.
         links: Name of an input mask of edges: 1 where an edge joins two complementary nodes of the left side.
         polarity: Name of an input mask of edges: each node of the left side has two states, and an edge joins the first
             one (0) or the second one (1) to a node of the right side.
-        message_layers: Hidden layers of the networks that make messages of states.
-        recompute: Whether each round is computed again in the backward pass, which takes time and saves memory: of a
-            round only the states are kept.
+        message_layers: Hidden layers of the networks that compute messages from states.
+        recompute: Whether each round is computed again in the backward pass, which takes time and saves memory: only
+            the states of a round are kept.
     """
 
     side: str
@@ -62,10 +62,10 @@ class Sides:
     """The states of a batch of bipartite graphs and the arcs between them.
 
     Attributes:
-        left: int64 [L], the node that each state of the left side belongs to.
-        right: int64 [R], the same of the right side.
-        arcs: From states of the left side to those of the right side.
-        complements: From a state of the left side to its complement; None where there are no pairs.
+        left: int64 [L], the node of each state of the left side.
+        right: int64 [R], the node of each state of the right side.
+        arcs: Arcs from states of the left side to states of the right side.
+        complements: Arcs from each state of the left side to its complement; None without complementary pairs.
     """
 
     left: Tensor
@@ -78,11 +78,11 @@ class NormalisedLSTMCell(nn.Module):
     """An LSTM cell with a layer normalisation of each gate and of the cell (Ba et al., 2016).
 
     ``i, g, f, o = LN(W [x, h])``, ``c' = LN(c sigmoid(f + 1) + sigmoid(i) dropout(act(g)))`` and
-    ``h' = act(c') sigmoid(o)``. This is the cell of NeuroSAT's authors, whose activation is ReLU.
+    ``h' = act(c') sigmoid(o)``. The authors of NeuroSAT use this cell with ReLU as the activation.
     """
 
     def __init__(self, inputs: int, width: int, activation: str, dropout: float) -> None:
-        """Create a cell with ``inputs`` numbers in and ``width`` numbers of state."""
+        """Create a cell with ``inputs`` input numbers and ``width`` state numbers."""
         super().__init__()
         self.width = width
         self.gates = nn.Linear(inputs + width, _GATES * width, bias=False)
@@ -104,11 +104,12 @@ class NormalisedLSTMCell(nn.Module):
 
 @register_processor("bipartite")
 class Bipartite(Processor):
-    """``layers`` rounds with shared weights: the right side receives messages of the left, then the left of the right.
+    """Message passing in ``layers`` rounds with shared weights: from the left side to the right, then back.
 
-    A state of the left side receives the state of its complement, too. Networks and cells are separate for the two
-    sides, and sums of messages are not normalised. Edges that join two nodes of one side carry nothing unless they are
-    links. A node that stands for a pair returns the mean of its two states, so exchanging the two changes nothing.
+    A state of the left side also receives the state of its complement. Networks and cells are separate for the two
+    sides, and sums of messages are not normalised. Edges that join two nodes of one side carry no messages unless they
+    are links. A node that represents a pair returns the mean of its two states, so the output does not depend on their
+    order.
     Embeddings of edges are not read.
     """
 
@@ -126,7 +127,7 @@ class Bipartite(Processor):
         """Create the networks of the two sides.
 
         Raises:
-            ConfigError: If ``config.options`` are not those of :class:`BipartiteOptions`, or the graphs are directed.
+            ConfigError: If ``config.options`` do not fit :class:`BipartiteOptions`, or the graphs are directed.
         """
         super().__init__(config, context)
         self.options = read_options(BipartiteOptions, config)
@@ -170,7 +171,7 @@ class Bipartite(Processor):
 
 
 def sides_of(state: State, options: BipartiteOptions) -> Sides:
-    """Return the two sides of a batch, as the masks that the options name divide it."""
+    """Return the two sides of a batch, divided by the masks that the options name."""
     is_right = state.inputs[options.side].reshape(-1) != 0
     source, target = state.layout.edge_index
     row = torch.where(is_right, is_right.cumsum(0), (~is_right).cumsum(0)) - 1  # within the node's side

@@ -10,7 +10,7 @@ from graphbench.models.processors.gin import GIN, GINLayer
 
 
 class DeepSetsLayer(GINLayer):
-    """The layer of GIN with the mean over the graph in place of the sum over neighbours, hence of GIN's size."""
+    """GIN's layer with the mean over the graph instead of the sum over neighbours; it has as many weights as GIN's."""
 
     def aggregate(self, nodes: Tensor, edges: Tensor | None, layout: Layout) -> Tensor:
         """Return the mean over all nodes of a node's graph, [N, d]."""

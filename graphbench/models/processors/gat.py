@@ -1,4 +1,4 @@
-"""GAT: attention over neighbours and the edges to them (Velickovic et al., 2018), as CLUTRR's paper changes it."""
+"""GAT: attention over neighbours and edges (Velickovic et al., 2018), in the variant of CLUTRR's paper."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class GATOptions(StrictModel):
     """The settings of a GAT below ``options`` in a model's configuration.
 
     Attributes:
-        rounds: How often the same stack of layers is applied.
-        edge_width: Width of the edges' vectors; None for that of the nodes.
+        rounds: Number of times that the same stack of layers is applied.
+        edge_width: Width of the edges' vectors; None for the width of the nodes.
         negative_slope: Slope of the LeakyReLU below 0.
     """
 
@@ -32,8 +32,8 @@ class GATOptions(StrictModel):
 class GATLayer(nn.Module):
     """One layer: ``x_v = P sum over u of a_uv [W x_u, e_uv]``, the mean of the heads, with a bias.
 
-    ``a_uv`` is the softmax over the arcs into v, and v itself with an edge of zeros, of
-    ``LeakyReLU(a . [W x_v, W x_u, e_uv])``. Without the edges in the sum this is PyG's ``GATConv(edge_dim=...)`` with
+    ``a_uv`` is the softmax of ``LeakyReLU(a . [W x_v, W x_u, e_uv])`` over the arcs into v and a loop at v with an edge
+    vector of zeros. Without the edges in the sum, the layer is PyG's ``GATConv(edge_dim=...)`` with
     averaged heads; CLUTRR's paper attends over the concatenation of node and edge (appendix 1.1).
     """
 
@@ -57,8 +57,8 @@ class GATLayer(nn.Module):
         on_arcs, on_loops = softmax_with_loops(self._scores(arcs), self._scores(towards + away), target)
         messages = torch.einsum("eh,ehd->ed", on_arcs, values.index_select(0, source))
         messages = torch.cat([messages, on_arcs.sum(1, keepdim=True) * edges], dim=1)
-        own = F.pad(torch.einsum("nh,nhd->nd", on_loops, values), (0, edges.shape[1]))
-        gathered = add_rows(own, target, messages)
+        loop_messages = F.pad(torch.einsum("nh,nhd->nd", on_loops, values), (0, edges.shape[1]))
+        gathered = add_rows(loop_messages, target, messages)
         result: Tensor = self.output(gathered / self.heads)
         return result
 
@@ -67,12 +67,12 @@ class GATLayer(nn.Module):
 
 
 def softmax_with_loops(arcs: Tensor, loops: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the softmax of scores over the arcs into each node and the node's own loop, per head.
+    """Return the softmax of scores over the arcs into each node and the node's loop, per head.
 
     Args:
         arcs: [E, heads], scores of arcs.
         loops: [N, heads], scores of loops.
-        target: int64 [E], the node each arc points at.
+        target: int64 [E], the node at which each arc points.
 
     Returns:
         Weights [E, heads] and [N, heads].
@@ -86,17 +86,17 @@ def softmax_with_loops(arcs: Tensor, loops: Tensor, target: Tensor) -> tuple[Ten
 
 @register_processor("gat")
 class GAT(Processor):
-    """``options.rounds`` rounds of one stack of ``layers`` layers: dropout before each, an ELU after all but the last.
+    """One stack of ``layers`` layers, applied ``options.rounds`` times: dropout before, an ELU between layers.
 
-    All layers but the last have ``config.heads`` heads, the last has one. There are neither residuals nor
-    normalisations. The paper gives widths and rounds (appendix 2.2), the rest follows its authors' baselines.
+    All layers but the last have ``config.heads`` heads; the last has one. There are neither residuals nor
+    normalisations. Widths and rounds are given in the paper (appendix 2.2); the rest follows its authors' baselines.
     """
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
         """Create ``config.layers`` layers.
 
         Raises:
-            ConfigError: If ``config.options`` are not those of :class:`GATOptions`.
+            ConfigError: If ``config.options`` do not fit :class:`GATOptions`.
         """
         super().__init__(config, context)
         options = read_options(GATOptions, config)

@@ -1,4 +1,4 @@
-"""GCN and GAT in the frame of GIN: their layers differ in what a node receives alone (GraphBench paper, table 6)."""
+"""GCN and GAT in the frame of GIN: only the aggregation of the layers differs (GraphBench paper, table 6)."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from graphbench.models.processors.base import LayerStack
 class GINLayer(nn.Module):
     """One layer: ``X = X + dropout(GINE(LN(X)))``, then ``X = X + FFN(LN(X))``.
 
-    GINE sends ``ReLU(h_u + e_uv)`` along each arc (u, v) and adds ``(1 + eps) h_v``, with ``eps`` learned from 0. Two
-    readings of the paper are decided here: its equation 3 shows no residual around the message passing, its text and
-    the implementation it refers to have one; its GINE equation writes ``h_v`` in the message, GINE's definition is
-    ``h_u``. The network after the sum is the dropout layer alone ("N determined by a dropout layer"), so a layer
-    holds 2 d^2 weights.
+    GINE sends ``ReLU(h_u + e_uv)`` along each arc (u, v) and adds ``(1 + eps) h_v``, with ``eps`` learned from 0. The
+    paper is ambiguous in two points. Equation 3 shows no residual around the message passing, but the text and the
+    implementation that the paper cites have a residual, as does this layer. The GINE equation writes ``h_v`` in the
+    message; this layer follows GINE's definition, ``h_u``. The network after the sum is the dropout layer alone ("N
+    determined by a dropout layer"), so a layer holds 2 d^2 weights.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -40,7 +40,7 @@ class GINLayer(nn.Module):
         return result
 
     def aggregate(self, nodes: Tensor, edges: Tensor | None, layout: Layout) -> Tensor:
-        """Return what every node receives, [N, d]."""
+        """Return the aggregated messages of every node, [N, d]."""
         assert edges is not None
         return neighbour_sum(nodes, edges, layout)
 
@@ -50,7 +50,7 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
 
     Args:
         nodes: [N, d].
-        edges: [E, d], or [1, d] for all edges alike; then ReLU is taken once per node instead of once per arc.
+        edges: [E, d], or [1, d], the same for all edges: then ReLU is applied once per node instead of once per arc.
         layout: The batch's layout.
     """
     if edges.shape[0] == 1:

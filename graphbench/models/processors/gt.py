@@ -24,13 +24,13 @@ from graphbench.models.processors.base import Context, Processed, Processor, Sta
 class GTLayer(nn.Module):
     """One layer: ``X = X + drop(Attention(LN(X)) W_O)``, then ``X = X + drop(FFN(LN(X)))``; 6 d^2 weights.
 
-    Layer normalisations have no learned scales. Where the paper leaves a choice: attention scores are scaled by
-    ``(d / heads)^-1/2`` per head (its equation writes ``d^-1/2`` for one head of width d), both branches are
-    residual, and its "MLP after attention" is the second line of equation 3.
+    Layer normalisations have no learned scales. Choices that the paper leaves open: attention scores are scaled by
+    ``(d / heads)^-1/2`` per head (the paper's equation writes ``d^-1/2`` for one head of width d), both branches are
+    residual, and the paper's "MLP after attention" is the second line of equation 3.
     """
 
     def __init__(self, config: ModelConfig, stochastic_depth: float) -> None:
-        """Create a layer whose branches a graph skips with probability ``stochastic_depth`` in training."""
+        """Create a layer; in training, a graph skips each branch with probability ``stochastic_depth``."""
         super().__init__()
         self.heads = config.heads
         self.norm = nn.LayerNorm(config.hidden, elementwise_affine=False)
@@ -53,7 +53,7 @@ class GTLayer(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class _Positions:
-    """Where nodes and edges lie among the tokens of a padded batch: the graph token first, then nodes, then edges."""
+    """Positions of nodes and edges among the tokens of a padded batch: graph token first, then nodes, then edges."""
 
     lengths: Tensor  # int64 [B]
     size: int
@@ -66,11 +66,11 @@ class _Positions:
 class GT(Processor):
     """A stack of :class:`GTLayer` over the nodes, or over the nodes and edges of a graph.
 
-    Node tokens: the bias of a pair is a linear function of the embedding of the arc between them, 0 where there is
-    none. Edge tokens (paper, section 3.3.3, edge transform): tokens are the pairs (v, v) and the edges, each
-    undirected edge once, adjacent if they share an endpoint; the bias is a learned number per head for "same token"
-    and for "shared endpoint". Either bias is one tensor, shared by all layers. A graph-level readout adds a learned
-    token with a bias of its own to itself, to others and from others.
+    Node tokens: the bias of a pair of nodes is a linear function of the embedding of the arc between them, and 0
+    without an arc. Edge tokens (paper, section 3.3.3, edge transform): the tokens are the pairs (v, v) and the edges,
+    each undirected edge once; two tokens are adjacent if they share an endpoint. The bias is a learned number per head
+    for "same token" and for "shared endpoint". Either bias is one tensor, shared by all layers. A graph-level readout
+    adds a learned token with separate biases to itself, to other tokens and from other tokens.
     """
 
     supports_edge_tokens = True
@@ -89,40 +89,40 @@ class GT(Processor):
 
     def forward(self, state: State) -> Processed:
         """Return the processed nodes, edge tokens and graph token."""
-        places = _positions(state.layout, state.edge_tokens is not None, self.graph_token is not None)
-        attend = attention_function(self.mode, self._bias(state, places))
-        tokens = self._padded(state, places)
+        positions = _positions(state.layout, state.edge_tokens is not None, self.graph_token is not None)
+        attend = attention_function(self.mode, self._bias(state, positions))
+        tokens = self._padded(state, positions)
         for layer in self.layers:
             tokens = layer(tokens, attend)
         graph = tokens[:, 0] if self.graph_token is not None else None
-        nodes = tokens[state.layout.graph, places.nodes]
-        edges = None if places.edges is None else tokens[places.edge_graph, places.edges]
+        nodes = tokens[state.layout.graph, positions.nodes]
+        edges = None if positions.edges is None else tokens[positions.edge_graph, positions.edges]
         return Processed(nodes, edges, graph)
 
-    def _padded(self, state: State, places: _Positions) -> Tensor:
+    def _padded(self, state: State, positions: _Positions) -> Tensor:
         """Return all tokens as [B, L, d], zero on padding."""
-        graph, position, rows = state.layout.graph, places.nodes, state.nodes
-        if state.edge_tokens is not None and places.edges is not None and places.edge_graph is not None:
-            graph = torch.cat([graph, places.edge_graph])
-            position = torch.cat([position, places.edges])
+        graph, position, rows = state.layout.graph, positions.nodes, state.nodes
+        if state.edge_tokens is not None and positions.edges is not None and positions.edge_graph is not None:
+            graph = torch.cat([graph, positions.edge_graph])
+            position = torch.cat([position, positions.edges])
             rows = torch.cat([rows, state.edge_tokens])
-        flat = rows.new_zeros(places.lengths.numel() * places.size, rows.shape[1])
-        tokens = flat.index_copy(0, graph * places.size + position, rows).view(-1, places.size, rows.shape[1])
+        flat = rows.new_zeros(positions.lengths.numel() * positions.size, rows.shape[1])
+        tokens = flat.index_copy(0, graph * positions.size + position, rows).view(-1, positions.size, rows.shape[1])
         if self.graph_token is not None:
             token = self.graph_token.to(tokens.dtype).expand(tokens.shape[0], 1, -1)
             tokens = torch.cat([token, tokens[:, 1:]], dim=1)
         return tokens
 
-    def _bias(self, state: State, places: _Positions) -> AttentionBias:
+    def _bias(self, state: State, positions: _Positions) -> AttentionBias:
         layout = state.layout
         if self.relation_bias is not None:
-            ends = _endpoints(layout, places, self.graph_token is not None)
-            return RelationBias(self.relation_bias, ends, places.lengths, self.graph_token_bias)
+            ends = _endpoints(layout, positions, self.graph_token is not None)
+            return RelationBias(self.relation_bias, ends, positions.lengths, self.graph_token_bias)
         assert self.arc_bias is not None and state.edges is not None
         tail, head = layout.edge_index
         values = self.arc_bias(state.edges).expand(tail.numel(), -1)
-        arcs = torch.stack([layout.graph[head], places.nodes[head], places.nodes[tail]])
-        return ArcBias(values, arcs, places.lengths, places.size, self.graph_token_bias)
+        arcs = torch.stack([layout.graph[head], positions.nodes[head], positions.nodes[tail]])
+        return ArcBias(values, arcs, positions.lengths, positions.size, self.graph_token_bias)
 
 
 def _positions(layout: Layout, edge_tokens: bool, graph_token: bool) -> _Positions:
@@ -141,11 +141,11 @@ def _positions(layout: Layout, edge_tokens: bool, graph_token: bool) -> _Positio
     return _Positions(lengths, int(lengths.max()), nodes, edges, edge_graph)
 
 
-def _endpoints(layout: Layout, places: _Positions, graph_token: bool) -> Tensor:
+def _endpoints(layout: Layout, positions: _Positions, graph_token: bool) -> Tensor:
     """Return every token's endpoints int64 [B, L, 2], numbered through the batch; -1 for graph token and padding."""
-    assert places.edges is not None and places.edge_graph is not None
-    ends = layout.graph.new_full((places.lengths.numel(), places.size, 2), -1)
+    assert positions.edges is not None and positions.edge_graph is not None
+    ends = layout.graph.new_full((positions.lengths.numel(), positions.size, 2), -1)
     everything = torch.arange(layout.num_nodes, device=ends.device)
-    ends[layout.graph, places.nodes] = everything.unsqueeze(1).expand(-1, 2)
-    ends[places.edge_graph, places.edges] = layout.edges.t()
+    ends[layout.graph, positions.nodes] = everything.unsqueeze(1).expand(-1, 2)
+    ends[positions.edge_graph, positions.edges] = layout.edges.t()
     return ends

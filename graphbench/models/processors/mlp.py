@@ -1,4 +1,4 @@
-"""MLP: a dummy baseline that treats every node alone and never looks at the edges."""
+"""MLP: a dummy baseline that processes every node separately and ignores the edges."""
 
 from __future__ import annotations
 

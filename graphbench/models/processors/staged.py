@@ -1,7 +1,7 @@
-"""Interaction networks in stages, each along one class of arcs, such as from a grid to a mesh, on the mesh, and back.
+"""Interaction networks in stages, each along one class of arcs: for example grid to mesh, within the mesh, and back.
 
-The stages are those of GraphCast (Lam et al., 2023): arcs from the grid to the mesh encode, those of the mesh process,
-and those back decode.
+GraphCast (Lam et al., 2023) has these three stages: arcs from the grid to the mesh encode, arcs of the mesh process,
+and arcs from the mesh to the grid decode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StagedOptions(StrictModel):
 
     Attributes:
         by: Name of a categorical input of edges.
-        classes: How many classes it has.
+        classes: Number of classes of the input.
         stages: The class of the arcs of every layer, in the order of the layers.
     """
 
@@ -42,9 +42,9 @@ class StagedOptions(StrictModel):
 class InteractionLayer(nn.Module):
     """One round of an interaction network (Battaglia et al., 2016) with residual connections.
 
-    ``m_uv = LN(W act(A e_uv + B x_u + C x_v))``, ``e_uv = e_uv + m_uv``, and for the nodes with arcs into them ``x_v =
-    x_v + LN(V act(D x_v + E sum over (u, v) of m_uv))``, with dropout on what is added to nodes. Maps of senders and
-    receivers are taken once per node, not once per arc.
+    ``m_uv = LN(W act(A e_uv + B x_u + C x_v))``, ``e_uv = e_uv + m_uv``, and for the nodes with incoming arcs ``x_v =
+    x_v + LN(V act(D x_v + E sum over (u, v) of m_uv))``, with dropout on the update of the nodes. The maps of senders
+    and receivers are computed once per node, not once per arc.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -67,7 +67,7 @@ class InteractionLayer(nn.Module):
             nodes: [N, d].
             edges: [A, d], of the arcs.
             arcs: int64 [2, A].
-            receivers: int64, the nodes with arcs into them, each once.
+            receivers: int64, the nodes with incoming arcs, each once.
         """
         source, target = arcs
         sent, taken = self.sender(nodes).index_select(0, source), self.receiver(nodes).index_select(0, target)
@@ -79,7 +79,7 @@ class InteractionLayer(nn.Module):
 
 @register_processor("staged")
 class Staged(Processor):
-    """A layer of :class:`InteractionLayer` for every stage of ``options.stages``; ``layers`` is their number."""
+    """One :class:`InteractionLayer` for every stage of ``options.stages``."""
 
     @classmethod
     def reads(cls, config: ModelConfig) -> list[Feature]:
@@ -91,21 +91,21 @@ class Staged(Processor):
         """Create one layer per stage.
 
         Raises:
-            ConfigError: If ``config.options`` are not those of :class:`StagedOptions`.
+            ConfigError: If ``config.options`` do not fit :class:`StagedOptions`.
         """
         super().__init__(config, context)
         self.options = read_options(StagedOptions, config)
         self.layers = nn.ModuleList(InteractionLayer(config) for _ in self.options.stages)
 
     def forward(self, state: State) -> Processed:
-        """Return the processed nodes; edges keep what earlier stages of their class gave them."""
+        """Return the processed nodes; edges keep the updates of earlier stages of their class."""
         assert state.edges is not None
         kinds, edge_index = state.inputs[self.options.by].reshape(-1), state.layout.edge_index
         arcs, edges, receivers = {}, {}, {}
         for number in sorted(set(self.options.stages)):
-            own = torch.nonzero(kinds == number).squeeze(1)
-            arcs[number] = edge_index.index_select(1, own)
-            edges[number] = state.edges.expand(kinds.numel(), -1).index_select(0, own)
+            stage_arcs = torch.nonzero(kinds == number).squeeze(1)
+            arcs[number] = edge_index.index_select(1, stage_arcs)
+            edges[number] = state.edges.expand(kinds.numel(), -1).index_select(0, stage_arcs)
             receivers[number] = torch.unique(arcs[number][1])
         nodes = state.nodes
         for number, layer in zip(self.options.stages, self.layers, strict=True):

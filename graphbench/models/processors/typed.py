@@ -1,4 +1,4 @@
-"""Message passing with weights of their own for every class of nodes, such as the types of devices in a circuit."""
+"""Message passing with separate weights for every class of nodes, for example the types of devices in a circuit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TypedOptions(StrictModel):
 
     Attributes:
         by: Name of a categorical input of nodes.
-        classes: How many classes it has.
-        rounds: How often the same stack of layers is applied, as one iterates the equations of a network.
+        classes: Number of classes of the input.
+        rounds: Number of times that the same stack of layers is applied, like an iterative solver of network equations.
     """
 
     by: str
@@ -32,7 +32,7 @@ class TypedOptions(StrictModel):
 
 
 class TypedLinear(nn.Module):
-    """A linear map without bias for every class of rows."""
+    """One linear map without bias per class of rows."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()
@@ -43,16 +43,16 @@ class TypedLinear(nn.Module):
 
         Args:
             rows: [N, d].
-            members: For every class the numbers of its rows, int64; every row is in one of them.
+            members: For every class the numbers of its rows, int64; every row belongs to one class.
         """
-        parts = [own(rows.index_select(0, index)) for own, index in zip(self.maps, members, strict=True)]
+        parts = [linear(rows.index_select(0, index)) for linear, index in zip(self.maps, members, strict=True)]
         return torch.zeros_like(rows, dtype=parts[0].dtype).index_copy(0, torch.cat(list(members)), torch.cat(parts))
 
 
 class TypedLayer(nn.Module):
     """One layer: ``X = X + dropout(V_c(v) h_v + sum over (u, v) of ReLU(W_c(u) h_u + e_uv))``, then ``X + FFN(LN(X))``.
 
-    ``h`` is ``LN(X)``, and ``c`` the class of a node.
+    ``h`` is ``LN(X)``, and ``c`` is the class of a node.
     """
 
     def __init__(self, config: ModelConfig, classes: int) -> None:
@@ -75,7 +75,7 @@ class TypedLayer(nn.Module):
 
 @register_processor("typed")
 class Typed(Processor):
-    """``options.rounds`` rounds of one stack of ``layers`` layers of :class:`TypedLayer`."""
+    """One stack of ``layers`` :class:`TypedLayer`, applied ``options.rounds`` times."""
 
     @classmethod
     def reads(cls, config: ModelConfig) -> Sequence[Feature]:
@@ -87,7 +87,7 @@ class Typed(Processor):
         """Create ``config.layers`` layers.
 
         Raises:
-            ConfigError: If ``config.options`` are not those of :class:`TypedOptions`.
+            ConfigError: If ``config.options`` do not fit :class:`TypedOptions`.
         """
         super().__init__(config, context)
         self.options = read_options(TypedOptions, config)

@@ -13,10 +13,10 @@ from graphbench.models.story.vocabulary import Vocabulary
 
 
 class StoryEncoder(nn.Module):
-    """Base class of encoders: from stories and queries to the vector a decoder reads.
+    """Base class of encoders, which map stories and queries to the vector that a decoder reads.
 
     Attributes:
-        width: Width of that vector.
+        width: Width of the vector.
     """
 
     width: int
@@ -33,10 +33,10 @@ class StoryEncoder(nn.Module):
 
 @dataclass(frozen=True)
 class Setting:
-    """What an encoder must know of the data.
+    """The properties of the data on which an encoder depends.
 
     Attributes:
-        vocabulary: Words and entities.
+        vocabulary: The vocabulary of words and entities.
         queried: Number of entities that a question is about.
     """
 
@@ -73,12 +73,12 @@ def query_states(states: Tensor, mentions: Tensor) -> Tensor:
 
 
 def mentions_of(ids: Tensor, tokens: Tensor) -> Tensor:
-    """Return where the tokens int64 [B, Q] stand among ``ids`` int64 [B, L], bool [B, Q, L]."""
+    """Return whether each of ``ids`` int64 [B, L] equals each of ``tokens`` int64 [B, Q], bool [B, Q, L]."""
     return ids.unsqueeze(1) == tokens.unsqueeze(2)
 
 
 def perceptron(width: int, layers: Sequence[int]) -> nn.Sequential:
-    """Return Linear, LayerNorm and ReLU for each of the widths ``layers``, from ``width`` on."""
+    """Return Linear, LayerNorm and ReLU for each of the widths ``layers``, on inputs of width ``width``."""
     parts: list[nn.Module] = []
     for after in layers:
         parts += [nn.Linear(width, after), nn.LayerNorm(after), nn.ReLU()]
@@ -87,5 +87,5 @@ def perceptron(width: int, layers: Sequence[int]) -> nn.Sequential:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax of ``scores`` [B, L] over the places where ``mask`` holds, float32 [B, L], 0 elsewhere."""
+    """Return the softmax of ``scores`` [B, L] over the positions where ``mask`` holds, float32 [B, L], 0 elsewhere."""
     return torch.softmax(scores.float().masked_fill(~mask, -torch.inf), dim=1)

@@ -27,9 +27,9 @@ class MACConfig(StrictModel):
     """The cell of a MAC network.
 
     Attributes:
-        iterations: Number of times it is applied.
+        iterations: Number of times that the cell is applied.
         share_question: Whether all iterations read the question through the same weights.
-        dropout: Rate of dropout on the memory, on what is read and on what is written.
+        dropout: Dropout rate on the memory and on the outputs of the read unit and the write unit.
     """
 
     iterations: int = Field(default=6, ge=1)
@@ -43,8 +43,8 @@ class FrozenConfig(StrictModel):
     Attributes:
         path: Local folder with the weights and the tokenizer, as ``save_pretrained`` of ``transformers`` writes them.
             Nothing is ever downloaded.
-        placeholders: Replace the encoder's states of entities by their own vectors.
-        remember: GiB of memory for a cache of encoded stories, which later epochs reuse.
+        placeholders: Whether separate vectors of entities replace the encoder's states of entities.
+        remember: Memory in GiB for a cache of encoded stories, which later epochs reuse.
     """
 
     path: str = ""
@@ -58,8 +58,8 @@ class StoryModelConfig(ArchitectureConfig):
     Attributes:
         kind: Always ``story``, which selects this kind of model.
         encoder: ``lstm``, ``relation_network``, ``mac`` or ``frozen`` (a pretrained encoder, an LSTM on top).
-        reading: lstm, frozen: how states become one vector: their ``mean``, or an ``attention`` that knows the query.
-        embedding: Width of the vectors of words and entities; frozen: the pretrained encoder's instead.
+        reading: lstm, frozen: the pooling of states into one vector: ``mean``, or ``attention`` that reads the query.
+        embedding: Width of the vectors of words and entities; frozen uses the pretrained encoder's width instead.
         entities: Vectors of entities (appendix 1.5): ``fixed`` as drawn, ``learned``, or ``random``: regenerated for
             every batch in training, and fixed in evaluation.
         hidden: Width of an LSTM's state, per direction.
@@ -72,10 +72,10 @@ class StoryModelConfig(ArchitectureConfig):
         frozen: Settings of a pretrained encoder.
         text: Input that holds the stories: tokens between single spaces, entities as ``@ent7``. None for the only text
             of graphs among the inputs.
-        entity: Categorical input of nodes that holds each one's number in the story. None for the only one among the
-            inputs.
-        vocabulary: The words that have a vector; empty to take those of the training split when training begins. It is
-            written to the run's ``config.json``, so that the model can be built again without the data.
+        entity: Categorical input of nodes that holds the number of each node's entity in the story. None for the only
+            categorical input of nodes.
+        vocabulary: The words that have a vector; empty to take the words of the training split when training begins.
+            The vocabulary is written to the run's ``config.json``, so that the model can be rebuilt without the data.
     """
 
     kind: Literal["story"] = "story"
@@ -97,7 +97,7 @@ class StoryModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold."""
+        """A lower bound on the number of weights of a model."""
         widths = [*self.relation.pair, *self.relation.total]
         networks = sum(first * second for first, second in pairwise(widths))
         heads = self.hidden * self.decoder_hidden + self.embedding

@@ -1,4 +1,4 @@
-"""Vectors of words and entities, and the policies for those of entities (CLUTRR paper, appendix 1.5)."""
+"""Vectors of words and entities, and policies for the vectors of entities (CLUTRR paper, appendix 1.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EntityPolicy = Literal["fixed", "learned", "random"]
 class EntityTable(nn.Module):
     """One vector per entity, drawn from N(0, 1): fixed, learned, or regenerated at every step of training.
 
-    Fixed vectors, and those that a ``random`` table has in evaluation, are saved with the weights.
+    Fixed vectors, and the vectors that a ``random`` table uses in evaluation, are saved with the weights.
     """
 
     vectors: Tensor
@@ -38,10 +38,10 @@ class EntityTable(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """Vectors of all tokens of a vocabulary. Padding has zeros; so has the unknown word, which training never shows."""
+    """Vectors of all tokens of a vocabulary; zeros for padding and for the unknown word, which is never trained."""
 
     def __init__(self, words: int, entities: int, width: int, policy: EntityPolicy) -> None:
-        """Create vectors of ``words`` words, padding and the unknown word, and of ``entities`` entities."""
+        """Create vectors for ``words`` words, padding, the unknown word, and ``entities`` entities."""
         super().__init__()
         self.words = nn.Embedding(words + 2, width, padding_idx=PAD)
         with torch.no_grad():

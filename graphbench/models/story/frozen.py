@@ -1,4 +1,4 @@
-"""Pretrained encoders of the BERT family whose weights never change (CLUTRR paper, appendix 1.1 and 2.2)."""
+"""Pretrained encoders of the BERT family with frozen weights (CLUTRR paper, appendix 1.1 and 2.2)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _WORD, _SPECIAL = -1, -2  # in place of an entity's number
 
 @dataclass(frozen=True, slots=True)
 class TokenisedStory:
-    """A story as a pretrained encoder sees it.
+    """A story as the input of a pretrained encoder.
 
     Attributes:
-        ids: int64 [P], its tokens' numbers, special tokens included.
-        entity: int64 [P], the number of the entity a token belongs to, -1 for words, -2 for special tokens.
+        ids: int64 [P], the numbers of the story's tokens, including special tokens.
+        entity: int64 [P], the number of each token's entity, -1 for words, -2 for special tokens.
     """
 
     ids: NDArray[np.int64]
@@ -38,11 +38,11 @@ class TokenisedStory:
 
 @dataclass(frozen=True, slots=True)
 class EncodedStory:
-    """A story as a pretrained encoder encodes it.
+    """A story as encoded by a pretrained encoder.
 
     Attributes:
-        states: float32 [L, w], the states of its tokens, special ones left out.
-        entity: int64 [L], the number of the entity a token belongs to, -1 for words.
+        states: float32 [L, w], the states of the story's tokens, without special tokens.
+        entity: int64 [L], the number of each token's entity, -1 for words.
     """
 
     states: Tensor
@@ -50,19 +50,19 @@ class EncodedStory:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory that they take."""
+        """Memory of both tensors in bytes."""
         return self.states.nbytes + self.entity.nbytes
 
 
 class FrozenEncoder(StoryEncoder):
-    """A pretrained encoder, an LSTM on top where there are layers, and the mean or an attention over the states.
+    """A pretrained encoder, an LSTM on top unless ``layers`` is 0, and the mean or an attention over the states.
 
-    Entities are written as their numbers, as in the paper; with ``frozen.placeholders`` their own vectors then take
-    the place of the encoder's. The pretrained weights are no part of a checkpoint: it holds their hash, and a model
-    with other weights refuses it.
+    Entities are written as their numbers, as in the paper. With ``frozen.placeholders``, separate vectors of entities
+    replace the encoder's states. The pretrained weights are not part of a checkpoint: the checkpoint holds their hash,
+    and a model with other pretrained weights rejects the checkpoint.
 
-    The encoder reads every story on its own, so that its states do not depend on the batch; they are cached as long as
-    they fit into ``frozen.remember``.
+    The encoder reads every story separately, so that its states do not depend on the batch. The states are cached as
+    long as they fit into ``frozen.remember``.
     """
 
     mark: Tensor
@@ -77,7 +77,7 @@ class FrozenEncoder(StoryEncoder):
         super().__init__()
         self.entity_count = setting.vocabulary.entities
         model, self.tokenizer = load_pretrained(config.frozen.path)
-        self._outside = (model,)  # in a tuple, so that torch does not take its weights for this module's
+        self._outside = (model,)  # in a tuple, so that torch does not register its weights
         width = int(model.config.hidden_size)
         self.limit = _longest_input(model, self.tokenizer)
         self.register_buffer("mark", torch.frombuffer(bytearray(_hash_of(model)), dtype=torch.uint8))
@@ -93,42 +93,42 @@ class FrozenEncoder(StoryEncoder):
         """Return float32 [B, width]; see :class:`StoryEncoder`.
 
         Raises:
-            ConfigError: If a story is longer than the pretrained encoder's longest input.
+            ConfigError: If a story exceeds the input length of the pretrained encoder.
         """
         states, entity, lengths = self._padded(stories, query.device)
         if self.placeholders is not None:
-            own = self.placeholders()[entity.clamp(min=0)]
-            states = torch.where((entity >= 0).unsqueeze(2), own, states)
+            entity_vectors = self.placeholders()[entity.clamp(min=0)]
+            states = torch.where((entity >= 0).unsqueeze(2), entity_vectors, states)
         read = self.reader(states, lengths.cpu())
         mask = torch.arange(read.shape[1], device=query.device) < lengths.unsqueeze(1)
         encoded: Tensor = self.reading(read, mask, mentions_of(entity, query))
         return encoded
 
     def _padded(self, stories: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """Return states [B, L, w] without those of special tokens, entity numbers [B, L] and lengths int64 [B]."""
-        read = [self._read(story, device) for story in stories]
-        lengths = torch.tensor([len(own.states) for own in read], device=device)
+        """Return states [B, L, w] of all but special tokens, entity numbers [B, L] and lengths int64 [B]."""
+        encoded = [self._read(story, device) for story in stories]
+        lengths = torch.tensor([len(story.states) for story in encoded], device=device)
         pad = torch.nn.utils.rnn.pad_sequence
-        states = pad([own.states for own in read], batch_first=True).to(device)
-        entity = pad([own.entity for own in read], batch_first=True, padding_value=_WORD).to(device)
+        states = pad([story.states for story in encoded], batch_first=True).to(device)
+        entity = pad([story.entity for story in encoded], batch_first=True, padding_value=_WORD).to(device)
         return states, entity, lengths
 
     def _read(self, story: str, device: torch.device) -> EncodedStory:
-        """Return the pretrained encoder's states of a story, from the cache if they are in it."""
-        found = self._cache.get(story)
-        if found is None:
+        """Return the pretrained encoder's states of a story, from the cache if possible."""
+        encoded = self._cache.get(story)
+        if encoded is None:
             tokens = self._tokenised(story)
             words = tokens.entity != _SPECIAL
             states = self._states(tokens, device)[torch.from_numpy(words)]
-            found = EncodedStory(states, torch.from_numpy(tokens.entity[words]))
-            if found.num_bytes <= self._cache_bytes_left:
-                self._cache_bytes_left -= found.num_bytes
-                self._cache[story] = found
-        return found
+            encoded = EncodedStory(states, torch.from_numpy(tokens.entity[words]))
+            if encoded.num_bytes <= self._cache_bytes_left:
+                self._cache_bytes_left -= encoded.num_bytes
+                self._cache[story] = encoded
+        return encoded
 
     @torch.no_grad()
     def _states(self, tokens: TokenisedStory, device: torch.device) -> Tensor:
-        """Return float32 [P, w]: the states of all tokens of a story, in this machine's memory."""
+        """Return float32 [P, w]: the states of all tokens of a story, on the CPU."""
         model = self._outside[0].to(device)
         ids = torch.from_numpy(tokens.ids).unsqueeze(0).to(device)
         with torch.autocast(device.type, enabled=False):
@@ -140,23 +140,23 @@ class FrozenEncoder(StoryEncoder):
         for word in words:
             check_entity(word, self.entity_count)
         entities = [entity_number(word) for word in words]
-        written = [word if own is None else str(own) for word, own in zip(words, entities, strict=True)]
+        written = [word if number is None else str(number) for word, number in zip(words, entities, strict=True)]
         encoded = self.tokenizer(written, is_split_into_words=True, truncation=False, verbose=False)
         if len(encoded["input_ids"]) > self.limit:
             raise ConfigError(
                 f"a story has {len(encoded['input_ids'])} tokens, the pretrained encoder reads {self.limit}; "
                 "choose one that reads more, or leave such stories out"
             )
-        numbers = [_WORD if own is None else own for own in entities]
+        numbers = [_WORD if number is None else number for number in entities]
         owners = [_SPECIAL if word is None else numbers[word] for word in encoded.word_ids()]
         if all(owner == _SPECIAL for owner in owners):
             raise ConfigError("a story is empty, so there is nothing to read; leave such samples out")
         return TokenisedStory(np.array(encoded["input_ids"], np.int64), np.array(owners, np.int64))
 
     def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *rest: Any) -> None:
-        """Load own weights; those of another pretrained encoder than this one's are an error."""
-        given, errors = state.get(f"{prefix}mark"), rest[-1]
-        if given is not None and not torch.equal(given.cpu(), self.mark.cpu()):
+        """Load the trained weights; report an error if they were trained on another pretrained encoder."""
+        saved_mark, errors = state.get(f"{prefix}mark"), rest[-1]
+        if saved_mark is not None and not torch.equal(saved_mark.cpu(), self.mark.cpu()):
             errors.append("it was trained on another pretrained encoder than the one at model.frozen.path")
         super()._load_from_state_dict(state, prefix, *rest)
 
@@ -166,7 +166,7 @@ def load_pretrained(path: str) -> tuple[Any, Any]:
 
     Raises:
         MissingDependency: If ``transformers`` is not installed.
-        ConfigError: If no folder is named, it does not exist, or it holds no encoder with a fast tokenizer.
+        ConfigError: If the path is empty, or the folder does not exist or holds no encoder with a fast tokenizer.
     """
     if not path:
         raise ConfigError(
@@ -202,7 +202,7 @@ def _longest_input(model: Any, tokenizer: Any) -> int:
 
 
 def _hash_of(model: Any) -> bytes:
-    """Return the SHA-256 of all weights, in the order of their names."""
+    """Return the SHA-256 of all weights, sorted by name."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())

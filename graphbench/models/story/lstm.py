@@ -1,4 +1,4 @@
-"""LSTMs over the tokens of a story, and how their states become one vector (CLUTRR paper, appendix 1.1)."""
+"""LSTMs over the tokens of a story, and the pooling of their states (CLUTRR paper, appendix 1.1)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Reading(nn.Module):
 
 
 class WordReader(nn.Module):
-    """The part that LSTM, relation network and MAC share: vectors of the tokens, read by an LSTM."""
+    """The shared part of LSTM, relation network and MAC: vectors of the tokens, read by an LSTM."""
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class WordReader(nn.Module):
         self.width = self.reader.width
 
     def forward(self, stories: Sequence[str], query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return states [B, L, width], where there are tokens, bool [B, L], and which name the queried, [B, Q, L]."""
+        """Return states [B, L, width], the mask of tokens, bool [B, L], and of queried entities, bool [B, Q, L]."""
         padded = self.vocabulary.padded(stories, query.device)
         states = self.reader(self.embedding(padded.ids), padded.lengths)
         return states, padded.mask, mentions_of(padded.ids, query + self.vocabulary.first_entity)

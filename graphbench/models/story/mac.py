@@ -16,7 +16,7 @@ from graphbench.models.story.lstm import WordReader
 class MACCell(nn.Module):
     """One iteration: a control attends to the question, a read unit to the story, and the memory is rewritten.
 
-    Sections 3.2.1 to 3.2.3 of the paper without the optional self-attention and gate of the write unit.
+    The cell follows sections 3.2.1 to 3.2.3 of the paper, without the write unit's optional self-attention and gate.
     """
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -35,27 +35,27 @@ class MACCell(nn.Module):
         )
 
     def control(self, before: Tensor, question: Tensor, words: Tensor) -> Tensor:
-        """Return the next control [B, w] of the last one, the question [B, w] and its words [B, Q, w]."""
+        """Return the next control [B, w], from the last control, the question [B, w] and its words [B, Q, w]."""
         intent = self.intent(torch.cat([before, question], dim=1))
         weights = torch.softmax(self.attend_question(intent.unsqueeze(1) * words).float(), dim=1)
         return (weights * words).sum(1)
 
     def read(self, memory: Tensor, control: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        """Return what is found [B, w] among the states [B, L, w] of a story."""
-        asked = self.from_memory(self.memory_dropout(memory)).unsqueeze(1)
-        joined = self.interaction(torch.cat([asked * self.from_story(states), states], dim=2))
+        """Return the vector [B, w] that is retrieved from the states [B, L, w] of a story."""
+        request = self.from_memory(self.memory_dropout(memory)).unsqueeze(1)
+        joined = self.interaction(torch.cat([request * self.from_story(states), states], dim=2))
         scores = self.attend_story(self.read_dropout(control.unsqueeze(1) * joined)).squeeze(2)
         weights = masked_softmax(scores, mask)
         return (weights.unsqueeze(1) @ states).squeeze(1)
 
-    def memory(self, before: Tensor, found: Tensor) -> Tensor:
-        """Return the next memory [B, w]."""
-        written: Tensor = self.write(torch.cat([self.write_dropout(found), before], dim=1))
+    def memory(self, before: Tensor, retrieved: Tensor) -> Tensor:
+        """Return the next memory [B, w], from the last memory and the retrieved vector."""
+        written: Tensor = self.write(torch.cat([self.write_dropout(retrieved), before], dim=1))
         return written
 
 
 class MACEncoder(StoryEncoder):
-    """A MAC network; the decoder reads its last memory and the query.
+    """A MAC network; the decoder reads the last memory and the query.
 
     The first control and memory are learned, as in the MAC paper.
     """
@@ -76,11 +76,11 @@ class MACEncoder(StoryEncoder):
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`."""
         states, mask, mentions = self.words(stories, query)
-        asked = query_states(states, mentions)
+        queried = query_states(states, mentions)
         control = self.first_control.expand(len(stories), -1)
         memory = self.first_memory.expand(len(stories), -1)
         for iteration in range(self.iterations):
-            question = self.questions[iteration % len(self.questions)](asked.flatten(1))
-            control = self.cell.control(control, question, asked)
+            question = self.questions[iteration % len(self.questions)](queried.flatten(1))
+            control = self.cell.control(control, question, queried)
             memory = self.cell.memory(memory, self.cell.read(memory, control, states, mask))
-        return torch.cat([memory, asked.flatten(1)], dim=1)
+        return torch.cat([memory, queried.flatten(1)], dim=1)

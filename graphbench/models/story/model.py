@@ -33,15 +33,15 @@ _ENCODERS: dict[str, type[Any]] = {
 class StoryModel(TaskModel):
     """A model for one dataset of stories: ``model(batch)`` returns the logits of every output.
 
-    It reads three things of a batch: the stories, the numbers that stand for people in them, and which people the
-    question is about. The graph's edges are not read.
+    The model reads three inputs of a batch: the stories, the entity numbers of the people in the stories, and the marks
+    of the people in the question. It does not read the graph's edges.
     """
 
     def __init__(self, config: StoryModelConfig, features: Sequence[Feature]) -> None:
         """Create the model; see :func:`graphbench.models.build.build_model`.
 
         Raises:
-            ConfigError: If the features are not those of stories, or the configuration has no vocabulary.
+            ConfigError: If the features do not describe stories, or the configuration has no vocabulary.
         """
         super().__init__()
         self.config = config
@@ -74,7 +74,7 @@ class StoryModel(TaskModel):
         return {f.name: self.decoders[module_key(f.name)](encoded).float() for f in self.outputs}
 
     def _query(self, batch: Data) -> Tensor:
-        """Return the numbers of the entities that the questions are about, int64 [B, Q]."""
+        """Return the numbers of the entities in the questions, int64 [B, Q]."""
         layout = Layout.of(batch, directed=True)
         numbers = feature_values(batch, self.entity).reshape(-1, 1).long()
         marks = torch.cat([feature_values(batch, mark).reshape(-1, 1).long() for mark in self.marks], dim=1)
@@ -82,15 +82,15 @@ class StoryModel(TaskModel):
 
 
 def completed(config: StoryModelConfig, features: Sequence[Feature], batches: Iterable[Any]) -> StoryModelConfig:
-    """Return a configuration completed from the data: with the names of its inputs, and the words of training data.
+    """Return the configuration, completed with the names of its inputs and the words of the training data.
 
     Args:
-        config: The configuration. What it specifies is kept; one that needs no words gets none.
+        config: The configuration. Its settings are kept; words are added only if its encoder needs a vocabulary.
         features: The dataset's features.
         batches: Batches of the training split.
 
     Raises:
-        ConfigError: If the features hold no such inputs, or several and the configuration names none.
+        ConfigError: If an input is missing, or several inputs qualify and the configuration does not name one.
     """
     text, entity = text_feature(config, features).name, _entity_feature(config, features).name
     words = config.vocabulary
@@ -103,25 +103,25 @@ def text_feature(config: StoryModelConfig, features: Sequence[Feature]) -> Featu
     """Return the input that holds the stories.
 
     Raises:
-        ConfigError: If there is no such text, or there are several and the configuration names none.
+        ConfigError: If there is no text, or there are several texts and the configuration does not name one.
     """
     texts = [f for f in select(features, Stage.INPUT, Location.GRAPH) if f.kind is Kind.TEXT]
-    return _chosen(texts, config.text, "text", "a text of graphs")
+    return _select_input(texts, config.text, "text", "a text of graphs")
 
 
 def _entity_feature(config: StoryModelConfig, features: Sequence[Feature]) -> Feature:
     classes = [f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.CATEGORICAL]
-    return _chosen(classes, config.entity, "entity", "a class of nodes")
+    return _select_input(classes, config.entity, "entity", "a class of nodes")
 
 
-def _chosen(candidates: Sequence[Feature], name: str | None, key: str, description: str) -> Feature:
-    """Return the candidate of a name, or the only one where none is named."""
+def _select_input(candidates: Sequence[Feature], name: str | None, key: str, description: str) -> Feature:
+    """Return the candidate with the given name; if the name is None, return the only candidate."""
     named = [feature for feature in candidates if name in (None, feature.name)]
     if len(named) == 1:
         return named[0]
-    known = ", ".join(f.name for f in candidates) or "none"
+    available = ", ".join(f.name for f in candidates) or "none"
     wanted = f"no input {name!r} that is" if name is not None else f"{len(named)} inputs, where one is needed, that are"
-    raise ConfigError(f"the data have {wanted} {description} (there: {known}); set model.{key}")
+    raise ConfigError(f"the data have {wanted} {description} (there: {available}); set model.{key}")
 
 
 def _decoder(feature: Feature, width: int, config: StoryModelConfig) -> nn.Module:

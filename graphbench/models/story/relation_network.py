@@ -20,9 +20,9 @@ class Sentences:
     """The sentences of a batch of stories.
 
     Attributes:
-        tokens: The sentences as if each was a story.
+        tokens: The sentences, padded like stories.
         story: int64 [S], the story of each sentence, non-decreasing.
-        places: int64 [2, T]: sentence, and place in the sentence, of every token in reading order.
+        places: int64 [2, T]: the sentence of every token and its position in the sentence, in reading order.
     """
 
     tokens: Padded
@@ -33,17 +33,17 @@ class Sentences:
 class RelationNetworkEncoder(StoryEncoder):
     """``f(sum over pairs of sentences of g(o_i, o_j, q))``.
 
-    A sentence is the mean of the states of an LSTM that reads it alone. The query ``q`` is made of the mean states of
-    the queried entities, wherever they are named, and enters at the pairs alone. Pairs are ordered; a sentence makes
-    one with itself. Hidden layers are followed by a layer normalisation (the authors' by one over the batch), so that
-    no story depends on the others of its batch.
+    The vector of a sentence is the mean of the states of an LSTM that reads only this sentence. The query ``q`` holds
+    the mean states of the queried entities over all their mentions, and is an input of ``g`` only. Pairs are ordered
+    and include the pair of a sentence with itself. Hidden layers are followed by a layer normalisation (a batch
+    normalisation in the authors' code), so that no story depends on the other stories of its batch.
     """
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
         super().__init__()
         self.words = WordReader(config, setting)
         pair, total = config.relation.pair, config.relation.total
-        # the first layer of g on [o_i, o_j, q], in three parts: each is computed once per sentence or story
+        # the first layer of g on [o_i, o_j, q], in three parts that are computed once per sentence or story
         self.first = nn.Linear(self.words.width, pair[0])
         self.second = nn.Linear(self.words.width, pair[0], bias=False)
         self.asked = nn.Linear(setting.queried * self.words.width, pair[0], bias=False)
@@ -58,31 +58,31 @@ class RelationNetworkEncoder(StoryEncoder):
         sentences = cut_into_sentences(whole, words.vocabulary.sentence_ends())
         states = words.reader(words.embedding(sentences.tokens.ids), sentences.tokens.lengths)
         objects = mean_state(states, sentences.tokens.mask)
-        sentence, place = sentences.places
+        sentence, position = sentences.places
         again = states.new_zeros(*whole.ids.shape, words.width)
-        again[whole.mask] = states[sentence, place]
+        again[whole.mask] = states[sentence, position]
         mentions = mentions_of(whole.ids, query + words.vocabulary.first_entity)
-        asked = self.asked(query_states(again, mentions).flatten(1))
+        query_part = self.asked(query_states(again, mentions).flatten(1))
         first, second = ordered_pairs(sentences.story, len(stories))
         owner = sentences.story[first]
-        related = self.pair(self.first(objects)[first] + self.second(objects)[second] + asked[owner]).float()
+        related = self.pair(self.first(objects)[first] + self.second(objects)[second] + query_part[owner]).float()
         encoded: Tensor = self.total(segment_sum(related, owner, len(stories)))
         return encoded
 
 
 def cut_into_sentences(whole: Padded, ends: Sequence[int]) -> Sentences:
-    """Return the sentences of stories; the tokens in ``ends`` end one, and so does the story."""
+    """Return the sentences of stories; a sentence ends at a token in ``ends`` and at the end of the story."""
     device, ids, mask = whole.ids.device, whole.ids, whole.mask
     is_end = torch.isin(ids, torch.tensor(list(ends), device=device, dtype=torch.long)) & mask
     is_start = torch.cat([torch.ones_like(is_end[:, :1]), is_end[:, :-1]], dim=1)[mask]
     flat, owner = ids[mask], mask.nonzero()[:, 0]
     sentence = is_start.cumsum(0) - 1
     begin = is_start.nonzero().squeeze(1)
-    place = torch.arange(flat.numel(), device=device) - begin[sentence]
+    position = torch.arange(flat.numel(), device=device) - begin[sentence]
     lengths = torch.bincount(sentence)
     cut = ids.new_zeros(lengths.numel(), int(lengths.max()))
-    cut[sentence, place] = flat
-    return Sentences(Padded(cut, lengths.cpu()), owner[begin], torch.stack([sentence, place]))
+    cut[sentence, position] = flat
+    return Sentences(Padded(cut, lengths.cpu()), owner[begin], torch.stack([sentence, position]))
 
 
 def ordered_pairs(owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:

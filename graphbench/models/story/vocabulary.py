@@ -16,7 +16,7 @@ from graphbench.core.errors import ConfigError
 PAD, UNKNOWN = 0, 1
 SENTENCE_ENDS = (".", "!", "?")
 _FIRST_WORD = 2
-_MOST_REMEMBERED = 1 << 17  # stories in the cache
+_MAX_CACHED = 1 << 17  # stories in the cache
 _ENTITY = re.compile(r"@ent(\d+)")
 
 
@@ -42,8 +42,8 @@ class Vocabulary:
     """Numbers of tokens: 0 padding, 1 any unknown word, then the words, then the entities.
 
     Args:
-        words: The words, no entities among them.
-        entities: How many entities there are.
+        words: The words, without entities.
+        entities: Number of entities.
 
     Raises:
         ConfigError: If a word occurs twice or is an entity.
@@ -57,7 +57,7 @@ class Vocabulary:
         self.first_entity = _FIRST_WORD + len(words)
         self._numbers = {word: number for number, word in enumerate(words, _FIRST_WORD)}
         self._numbers |= {f"@ent{number}": self.first_entity + number for number in range(entities)}
-        self._known: dict[str, NDArray[np.int64]] = {}
+        self._cache: dict[str, NDArray[np.int64]] = {}
 
     def ids(self, story: str) -> NDArray[np.int64]:
         """Return the numbers of a story's tokens, int64 [tokens]; cached per story.
@@ -65,12 +65,12 @@ class Vocabulary:
         Raises:
             ConfigError: If the story is empty or names an entity beyond the last.
         """
-        found = self._known.get(story)
-        if found is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            found = self._known[story] = self._read(story)
-        return found
+        ids = self._cache.get(story)
+        if ids is None:
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            ids = self._cache[story] = self._read(story)
+        return ids
 
     def padded(self, stories: Sequence[str], device: torch.device) -> Padded:
         """Return the stories of a batch as numbers on a device."""
@@ -94,21 +94,21 @@ class Vocabulary:
 
 
 def words_of(stories: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct tokens of stories that are no entities, sorted."""
-    found: set[str] = set()
+    """Return the distinct words of stories, sorted; entities are left out."""
+    tokens: set[str] = set()
     for story in stories:
-        found.update(story.split())
-    return tuple(sorted(token for token in found if not _ENTITY.fullmatch(token)))
+        tokens.update(story.split())
+    return tuple(sorted(token for token in tokens if not _ENTITY.fullmatch(token)))
 
 
 def entity_number(token: str) -> int | None:
-    """Return the number of the entity that a token stands for; None for a word."""
+    """Return the number of the entity that a token represents; None for a word."""
     match = _ENTITY.fullmatch(token)
     return None if match is None else int(match.group(1))
 
 
 def check_entity(token: str, entities: int) -> None:
-    """Refuse an entity that has no vector.
+    """Raise an error for an entity that has no vector.
 
     Raises:
         ConfigError: If the token is an entity beyond the last.

@@ -17,11 +17,11 @@ class TabularModelConfig(StrictModel):
         processor: The estimator: ``random_forest``, ``gradient_boosting`` (histograms), ``linear`` (logistic or ridge
             regression on standardised columns), ``k_nearest`` (neighbours on standardised columns), ``xgboost`` (needs
             the package), or a name registered with ``register_estimator``.
-        columns: ``all`` for the columns of the items and their graph, ``inputs`` for the graph's own inputs alone.
+        columns: ``all`` for the columns of the items and their graph, ``inputs`` for the graph-level inputs alone.
         ignore: Inputs that the model does not read.
         hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
-        most_rows: Maximum number of training rows; of more, a random sample is used.
-        options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
+        most_rows: Maximum number of training rows; a random sample of a larger table is used.
+        options: Arguments of the estimator, under the names of its library, e.g. ``n_estimators``.
     """
 
     kind: Literal["tabular"] = "tabular"
@@ -34,18 +34,18 @@ class TabularModelConfig(StrictModel):
 
 
 class SelectorModelConfig(StrictModel):
-    """A selector of algorithms: estimators on a table of features of graphs, whose outputs are costs of algorithms.
+    """A selector of algorithms: estimators that predict costs of algorithms from a table of features of graphs.
 
     Attributes:
         kind: Always ``selector``.
-        method: What the estimators learn, see :mod:`graphbench.models.tabular.selectors`: ``log_costs``, ``costs``,
+        method: The targets of the estimators, see :mod:`graphbench.models.tabular.selectors`: ``log_costs``, ``costs``,
             ``pairwise_regression``, ``pairwise_classification`` or ``multiclass``.
-        processor: The estimator, as of :class:`TabularModelConfig`; ``k_nearest`` among them.
-        columns: ``all`` for the columns of nodes, edges and the graph, ``inputs`` for the graph's own inputs alone.
+        processor: The estimator, as in :class:`TabularModelConfig`.
+        columns: ``all`` for the columns of nodes, edges and the graph, ``inputs`` for the graph-level inputs alone.
         ignore: Inputs that the model does not read.
         hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
-        most_rows: Maximum number of training instances; of more, a random sample is used.
-        options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
+        most_rows: Maximum number of training instances; a random sample of a larger table is used.
+        options: Arguments of the estimator, under the names of its library, e.g. ``n_estimators``.
     """
 
     kind: Literal["selector"] = "selector"

@@ -1,6 +1,6 @@
-"""The estimators of tabular models by name: those of scikit-learn and XGBoost, and those that plug-ins register.
+"""The estimators of tabular models by name: from scikit-learn, from XGBoost, and from plug-ins.
 
-This module loads no library of estimators; a maker loads its own.
+This module loads no library of estimators; every maker loads the library that it needs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from graphbench.core.registry import Registry
 _PLAIN = (bool, int, float, str, type(None))
 
 Maker = Callable[[bool, int, Mapping[str, Any]], Any]
-"""Takes (regression, seed, options) and returns a fresh estimator with ``fit``, ``predict`` and, of classes,
-``predict_proba`` and ``classes_``, as scikit-learn defines them."""
+"""Takes (regression, seed, options) and returns a new estimator with ``fit`` and ``predict``; an estimator of classes
+also has ``predict_proba`` and ``classes_``, as scikit-learn defines them."""
 
 DrawsNothing = Callable[[Mapping[str, Any]], bool]
 
@@ -30,10 +30,10 @@ class Estimator:
     """One estimator.
 
     Attributes:
-        make: Returns a fresh one.
-        trusted: Types of its own that are read from a run's file, as ``module.Class``; those of scikit-learn and NumPy
-            that hold no code need no mention.
-        draws_nothing: Takes its options and returns whether it draws no random numbers; None where that is not known.
+        make: Returns a new estimator.
+        trusted: Types of the estimator that may be read from a run's file, as ``module.Class``. Types of scikit-learn
+            and NumPy that hold no code need not be listed.
+        draws_nothing: Takes the options and returns whether the estimator draws no random numbers; None if unknown.
     """
 
     make: Maker
@@ -52,38 +52,38 @@ def register_estimator(
     """Make an estimator available to configurations of ``kind: tabular`` as ``processor: <name>``.
 
     Args:
-        name: Its name.
-        make: Returns a fresh one; see :data:`Maker`.
-        trusted: Types of its own that are read from a run's file; see :class:`Estimator`.
-        draws_nothing: Whether it draws no random numbers; see :class:`Estimator`.
+        name: The name of the estimator.
+        make: Returns a new estimator; see :data:`Maker`.
+        trusted: Types of the estimator that may be read from a run's file; see :class:`Estimator`.
+        draws_nothing: Whether the estimator draws no random numbers; see :class:`Estimator`.
 
     Raises:
-        PluginError: If another module has registered an estimator of that name.
+        PluginError: If another module has registered an estimator of the same name.
     """
     _ESTIMATORS.add(name, Estimator(make, trusted, draws_nothing), calling_module())
 
 
 def draws_nothing(name: str, options: Mapping[str, Any]) -> bool | None:
-    """Return whether an estimator draws no random numbers, so that no seed changes what it learns.
+    """Return whether an estimator draws no random numbers, so that its result does not depend on the seed.
 
     Args:
-        name: Its name.
+        name: The name of the estimator.
         options: Arguments of the estimator.
 
     Returns:
-        None where it is not known, as of an estimator that is not registered here.
+        None if unknown, for example for an estimator that is not registered.
     """
     estimator = _ESTIMATORS.find(name) if name in _ESTIMATORS else None
     return None if estimator is None or estimator.draws_nothing is None else estimator.draws_nothing(options)
 
 
 def threads_of(name: str, options: Mapping[str, Any], available: int) -> int:
-    """Return how many threads an estimator computes with.
+    """Return the number of threads that an estimator uses.
 
     Args:
-        name: Its name.
+        name: The name of the estimator.
         options: Arguments of the estimator; ``n_jobs`` counts as in scikit-learn, from -1 for all cores downwards.
-        available: Threads of a library that takes all it may, as estimators without ``n_jobs`` do.
+        available: Number of threads of estimators without ``n_jobs``, which use all available threads.
     """
     jobs = options.get("n_jobs", 1 if name in _SINGLE_THREADED else None)
     if not isinstance(jobs, int) or jobs == 0:
@@ -98,7 +98,7 @@ def trusted_types() -> list[str]:
 
 @contextmanager
 def fitting(name: str, rows: int) -> Iterator[None]:
-    """Turn what an estimator says against its options or its training rows into a clear error.
+    """Convert an estimator's ValueError about its options or its training rows into a clear error.
 
     Raises:
         ConfigError: If the block raises a ValueError.
@@ -115,18 +115,18 @@ def fitting(name: str, rows: int) -> Iterator[None]:
 
 
 def make_estimator(name: str, regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
-    """Return a fresh estimator.
+    """Return a new estimator.
 
     Args:
-        name: Its name.
-        regression: Whether it predicts numbers, and not classes.
-        seed: Seed of what is random in it.
-        options: Arguments of the estimator, as its library names them.
+        name: The name of the estimator.
+        regression: Whether the estimator predicts numbers; otherwise it predicts classes.
+        seed: Seed of the estimator's random numbers.
+        options: Arguments of the estimator, under the names of its library.
 
     Raises:
-        UnknownModel: If there is none of that name.
-        ConfigError: If it has no such option.
-        MissingDependency: If its library is not installed.
+        UnknownModel: If no estimator has the name.
+        ConfigError: If the estimator does not have one of the options.
+        MissingDependency: If the estimator's library is not installed.
     """
     maker = _ESTIMATORS.find(name).make
     try:
@@ -136,21 +136,21 @@ def make_estimator(name: str, regression: bool, seed: int, options: Mapping[str,
 
 
 def estimator_parameters(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an estimator for numbers and for classes, defaults of its library included.
+    """Return the parameters of an estimator for numbers and for classes, including the defaults of its library.
 
     Args:
-        name: Its name.
+        name: The name of the estimator.
         options: Arguments of the estimator.
 
     Returns:
-        Parameter -> value, as far as it is a plain one, else the name of its type; of an estimator that cannot be made
-        with these options for one of the two kinds of outputs, those of the other alone.
+        ``numbers`` and ``classes`` -> parameter -> value (the name of the type of values that are not plain). A kind of
+        output is missing if no estimator of this kind can be made with the options.
     """
     parameters: dict[str, Any] = {}
     for kind, regression in (("numbers", True), ("classes", False)):
         try:
             estimator = make_estimator(name, regression, 0, options)
-        except (ConfigError, ValueError):  # options of the other kind; fitting says what is wrong
+        except (ConfigError, ValueError):  # options of the other kind; fitting reports the error
             continue
         values = estimator.get_params() if hasattr(estimator, "get_params") else {}
         plain = {key: value if isinstance(value, _PLAIN) else type(value).__name__ for key, value in values.items()}
@@ -208,7 +208,7 @@ _SEARCH_TREES = (
     *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in ("Euclidean", "Manhattan", "Minkowski")),
 )
 
-_RANDOM_SOLVERS = ("sag", "saga", "liblinear")  # they take the rows, or the columns, in random order
+_RANDOM_SOLVERS = ("sag", "saga", "liblinear")  # they visit the rows or the columns in random order
 _SAMPLED = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 

@@ -20,9 +20,9 @@ from graphbench.models.tabular.table import table_of_model
 
 
 class SelectorModel(TaskModel):
-    """A selector of algorithms; ``predict(batch)`` returns a value per output, of which the lowest is chosen.
+    """A selector of algorithms; ``predict(batch)`` returns a value per output, and the lowest value is chosen.
 
-    The values are costs in the unit of the outputs, or other numbers in the same order; see
+    The values are costs in the unit of the outputs, or other numbers with the same order; see
     :mod:`graphbench.models.tabular.selectors`.
 
     Args:
@@ -46,10 +46,10 @@ class SelectorModel(TaskModel):
         self.names = sorted(f.name for f in outputs)
         self.method = METHODS[config.method]
         self.estimators: Fitted = {}
-        self.draws_nothing: bool | None = None  # known once it was fitted
+        self.draws_nothing: bool | None = None  # set by fit
 
     def fit(self, batches: Iterable[Any], seed: int) -> int:
-        """Fit the estimators on batches of training data, and return the number of instances they have learned from.
+        """Fit the estimators on batches of training data, and return the number of training instances.
 
         Args:
             batches: PyG batches with the costs.
@@ -63,15 +63,15 @@ class SelectorModel(TaskModel):
         self.draws_nothing = draws_nothing(self.config.processor, self.config.options)
         if len(table) > self.config.most_rows:
             self.draws_nothing = False
-            chosen = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
-            table, costs = table[np.sort(chosen)], costs[np.sort(chosen)]
+            sample = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
+            table, costs = table[np.sort(sample)], costs[np.sort(sample)]
 
         def make(regression: bool) -> Any:
             return make_estimator(self.config.processor, regression, seed, self.config.options)
 
         with fitting(self.config.processor, len(table)):
             self.estimators = self.method.fit(table, costs, self.names, make)
-            self.method.values(self.estimators, table[:1], self.names)  # some estimators find out only here
+            self.method.values(self.estimators, table[:1], self.names)  # some estimators fail only in prediction
         return len(table)
 
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
@@ -80,7 +80,7 @@ class SelectorModel(TaskModel):
         return {name: torch.from_numpy(values[:, k].copy()) for k, name in enumerate(self.names)}
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
-        """Return what :meth:`predict` returns; there are no gradients."""
+        """Return the outputs of :meth:`predict`; there are no gradients."""
         return self.predict(batch, task_id)
 
     def _table(self, batch: Any) -> NDArray[np.float32]:

@@ -1,6 +1,7 @@
-"""Methods of algorithm selection: what estimators learn from a table of features and the costs of algorithms.
+"""Methods of algorithm selection: estimators are fitted on a table of features and the costs of algorithms.
 
-Each method returns a value per algorithm of which the lowest is chosen. With ``c_k`` the cost of algorithm ``k``:
+Each method returns a value per algorithm, and the algorithm with the lowest value is chosen. ``c_k`` is the cost of
+algorithm ``k``:
 
 ===========================  ==========================================================================================
 ``log_costs``                An estimator per algorithm predicts ``log10 c_k`` (an empirical performance model; Hutter
@@ -8,16 +9,16 @@ Each method returns a value per algorithm of which the lowest is chosen. With ``
 ``costs``                    An estimator per algorithm predicts ``c_k``. With k nearest neighbours, the value is the
                              mean cost over the nearest training instances.
 ``pairwise_regression``      An estimator per pair predicts ``c_i - c_j`` (Kerschke et al., 2018); the value of ``i`` is
-                             the sum over all ``j``, over K: by how much ``i`` exceeds the mean of all.
-``pairwise_classification``  A classifier per pair predicts which costs less; instances weigh ``|c_i - c_j|``, over
-                             its mean (Xu et al., 2012). The value is minus the number of pairs won. Of algorithms with
-                             equally many votes, that with more votes among themselves is chosen, then that with the
-                             lower mean training cost.
-``multiclass``               One classifier predicts the cheapest algorithm (of equally cheap ones that with the lower
-                             mean training cost); the value is minus its probability.
+                             the sum over all ``j``, divided by K: the excess of ``i`` over the mean of all algorithms.
+``pairwise_classification``  A classifier per pair predicts the cheaper algorithm; instances are weighted by
+                             ``|c_i - c_j|``, divided by its mean (Xu et al., 2012). The value is minus the number of
+                             pairs won. Ties are broken by the votes among the tied algorithms, then by the lower mean
+                             training cost.
+``multiclass``               One classifier predicts the cheapest algorithm (ties go to the lower mean training cost);
+                             the value is minus the probability of the algorithm.
 ===========================  ==========================================================================================
 
-Algorithms are ordered by their names, pairs as well, so that the order of the columns decides nothing.
+Algorithms and pairs are ordered by name, so that the order of the columns has no influence.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Fitted = dict[str, list[Any]]
-"""What a method has learned, by name: estimators, and names of algorithms."""
+"""The fitted state of a method, by name: estimators, and names of algorithms."""
 
 _FIRST, _SECOND, _NEITHER = "first", "second", "neither"
 
 
 class Make(Protocol):
-    """Makes fresh estimators."""
+    """Makes new estimators."""
 
     def __call__(self, regression: bool) -> Any:
         """Return an estimator of numbers, or of classes."""
@@ -47,11 +48,11 @@ class Make(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """How algorithms are selected.
+    """A method of algorithm selection.
 
     Attributes:
-        fit: ``(table [T, columns], costs [T, K], names, make) -> what was learned``; the names are in ascending order.
-        values: ``(what was learned, table [S, columns], names) -> values [S, K]``, of which the lowest is chosen.
+        fit: ``(table [T, columns], costs [T, K], names, make) -> fitted``; the names are in ascending order.
+        values: ``(fitted, table [S, columns], names) -> values [S, K]``; the lowest value is chosen.
     """
 
     fit: Callable[[NDArray[Any], Floats, Sequence[str], Make], Fitted]
@@ -63,8 +64,8 @@ def _fit_log_costs(table: NDArray[Any], costs: Floats, names: Sequence[str], mak
 
 
 def _log_cost_values(fitted: Fitted, table: NDArray[Any], names: Sequence[str]) -> Floats:
-    found: Floats = 10.0 ** _cost_values(fitted, table, names)
-    return found
+    values: Floats = 10.0 ** _cost_values(fitted, table, names)
+    return values
 
 
 def _fit_costs(table: NDArray[Any], costs: Floats, names: Sequence[str], make: Make) -> Fitted:
@@ -102,7 +103,7 @@ def _fit_pairwise_classification(table: NDArray[Any], costs: Floats, names: Sequ
             fitted[_pair(names, i, j)] = [
                 estimator.fit(table[differs], wins, **_weighted(estimator, np.abs(difference[differs])))
             ]
-        else:  # there is nothing to tell apart
+        else:  # one class only
             fitted[_pair(names, i, j)] = [_NEITHER if not len(wins) else _FIRST if wins[0] else _SECOND]
     return fitted
 
@@ -121,7 +122,7 @@ def _pairwise_classification_values(fitted: Fitted, table: NDArray[Any], names: 
 
 
 def _winners(classifier: Any, table: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for which instances the first algorithm of a pair wins, and for which the second one."""
+    """Return whether the first algorithm of a pair wins, and whether the second one wins, per instance."""
     if isinstance(classifier, str):
         return np.full(len(table), classifier == _FIRST), np.full(len(table), classifier == _SECOND)
     first = classifier.predict(table).astype(bool)
@@ -157,12 +158,12 @@ def _pair(names: Sequence[str], i: int, j: int) -> str:
 
 
 def _cheapest_first(costs: Floats, names: Sequence[str]) -> list[str]:
-    """Return the algorithms by mean training cost, equal ones by name."""
+    """Return the algorithms sorted by mean training cost, then by name."""
     means = dict(zip(names, costs.mean(axis=0).tolist(), strict=True))
     return sorted(names, key=lambda name: (means[name], name))
 
 
 def _weighted(estimator: Any, weights: Floats) -> dict[str, Floats]:
-    """Return the argument of ``fit`` that weighs instances; of a pipeline that of its last step."""
+    """Return the keyword argument of ``fit`` that weights instances; a pipeline passes it to its last step."""
     steps = getattr(estimator, "steps", None)
     return {"sample_weight" if steps is None else f"{steps[-1][0]}__sample_weight": weights / weights.mean()}

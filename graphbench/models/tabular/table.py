@@ -1,4 +1,4 @@
-"""From graphs to tables: columns of nodes, edges and graphs, by the types of the card's features alone."""
+"""From graphs to tables: columns of nodes, edges and graphs, derived from the types of the card's features."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def table_of_model(batch: Any, task: TaskFeatures, location: Location, config: T
     Args:
         batch: A PyG ``Batch``.
         task: The task's features.
-        location: What a row is.
+        location: The items that rows represent: nodes, edges or graphs.
         config: The model's configuration: its columns, the inputs that it ignores, and its hops.
 
     Raises:
-        ConfigError: If the model ignores something that is no input, reads the inputs of graphs alone and there are
-            none or it predicts nodes or edges, or an input is a pointer.
+        ConfigError: If ``ignore`` names something other than an input, or an input is a pointer, or the model reads
+            graph-level inputs alone and there are none or its outputs are of nodes or edges.
     """
     inputs = {f.name for f in select(task.features, Stage.INPUT)}
     unknown = [name for name in config.ignore if name not in inputs]
@@ -48,17 +48,18 @@ def table_of_model(batch: Any, task: TaskFeatures, location: Location, config: T
 def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: int, directed: bool) -> Table:
     """Return the table of a batch's nodes, edges or graphs, float32 ``[items, columns]``.
 
-    A node has its inputs, its degrees, and for each hop the mean and the maximum over its neighbours of the columns
-    before; an edge has its inputs, the sum and the absolute difference of its ends (of arcs the columns of tail and
-    head); a graph has the mean, standard deviation and maximum of its nodes and of its edges' inputs. All have the
-    graph's own inputs, its numbers of nodes and edges, and its density. Texts are left out.
+    The columns of a node are its inputs, its degrees, and for each hop the mean and the maximum of the preceding
+    columns over its neighbours. The columns of an edge are its inputs and the sum and the absolute difference of its
+    ends' columns (for arcs, the columns of tail and head). The columns of a graph are the mean, standard deviation and
+    maximum of its nodes' columns and of its edges' inputs. All rows also have the graph-level inputs, the numbers of
+    nodes and edges, and the density. Texts are left out.
 
     Args:
         batch: A PyG ``Batch``.
         features: The features of the card.
-        location: What a row is.
+        location: The items that rows represent: nodes, edges or graphs.
         hops: Number of times that neighbours are aggregated.
-        directed: Whether each column of ``edge_index`` is an arc of its own.
+        directed: Whether each column of ``edge_index`` is a separate arc.
 
     Raises:
         ConfigError: If an input is a pointer, which has no columns.
@@ -81,16 +82,16 @@ def graph_inputs(batch: Any, features: Sequence[Feature]) -> Table:
     """Return the inputs of a batch's graphs alone, float32 ``[graphs, columns]``, without texts.
 
     Raises:
-        ConfigError: If there are none, or one of them is a pointer.
+        ConfigError: If the graphs have no inputs, or one of the inputs is a pointer.
     """
-    found = _inputs(batch, features, Location.GRAPH, int(batch.num_graphs))
-    if not found.shape[1]:
+    table = _inputs(batch, features, Location.GRAPH, int(batch.num_graphs))
+    if not table.shape[1]:
         raise ConfigError("the graphs have no inputs of their own: model.columns is inputs; set it to all")
-    return found
+    return table
 
 
 def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: int) -> Table:
-    """Return the columns of the inputs at a location: scalars and masks as they are, classes one-hot."""
+    """Return the columns of the inputs at a location: scalars and masks unchanged, classes one-hot."""
     columns: list[Table] = [np.empty((rows, 0), np.float32)]
     for feature in select(features, Stage.INPUT, location):
         if feature.kind is Kind.TEXT:
@@ -107,21 +108,21 @@ def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: i
 
 def _node_columns(batch: Any, features: Sequence[Feature], ends: NDArray[np.int64], nodes: int, hops: int) -> Table:
     degrees = [np.bincount(end, minlength=nodes).astype(np.float32)[:, None] for end in ends]
-    own = np.hstack([_inputs(batch, features, Location.NODE, nodes), *degrees])
+    columns = np.hstack([_inputs(batch, features, Location.NODE, nodes), *degrees])
     edges = _inputs(batch, features, Location.EDGE, ends.shape[1])
     receives = sp.csr_matrix(
         (np.ones(ends.shape[1], np.float32), (ends[1], np.arange(ends.shape[1]))), (nodes, ends.shape[1])
     )
-    own = np.hstack([own, receives @ edges]) if edges.shape[1] else own
-    found, last = [own], own
+    columns = np.hstack([columns, receives @ edges]) if edges.shape[1] else columns
+    parts, last = [columns], columns
     for _ in range(hops):
         last = _over_neighbours(last, ends, nodes)
-        found.append(last)
-    return np.hstack(found)
+        parts.append(last)
+    return np.hstack(parts)
 
 
 def _over_neighbours(columns: Table, ends: NDArray[np.int64], nodes: int) -> Table:
-    """Return mean and maximum of the columns over the neighbours of every node; 0 where it has none."""
+    """Return mean and maximum of the columns over the neighbours of every node; 0 without neighbours."""
     adjacency = sp.csr_matrix((np.ones(ends.shape[1], np.float32), (ends[1], ends[0])), (nodes, nodes))
     counts = np.maximum(np.bincount(ends[1], minlength=nodes), 1).astype(np.float32)[:, None]
     highest = np.full(columns.shape, -np.inf, np.float32)

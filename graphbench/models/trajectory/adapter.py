@@ -16,22 +16,22 @@ from graphbench.models.trajectory.processors import DenseProcessor, Step
 class SparseAdapter(DenseProcessor):
     """A processor of sparse graphs, applied to the neighbours of each step.
 
-    Nodes are a linear map of the encoded nodes and the state before, plus the graph's vector. Arcs are the pairs of
-    neighbours, the loops of all nodes among them, with the vectors of these pairs.
+    The node vectors are a linear map of the encoded nodes and the previous state, plus the graph's vector. The arcs are
+    the pairs of neighbours, including the loops of all nodes, with the vectors of these pairs.
     """
 
     def __init__(self, config: TrajectoryModelConfig, processor: type[Processor]) -> None:
-        """Create a processor of class ``processor`` and what feeds it.
+        """Create a processor of class ``processor`` and the layer that feeds it.
 
         Raises:
-            ConfigError: If the processor reads values of inputs, which the steps of a trajectory do not give.
+            ConfigError: If the processor reads values of inputs, which a step does not have.
         """
         super().__init__(config)
         self.name = config.processor
-        own = sparse_config(config)
-        inputs_read(processor, own, ())
+        processor_config = sparse_config(config)
+        inputs_read(processor, processor_config, ())
         self.embed = linear(2 * config.hidden, config.hidden)
-        self.processor = processor(own, Context(directed=True, edge_tokens=False, graph_token=False))
+        self.processor = processor(processor_config, Context(directed=True, edge_tokens=False, graph_token=False))
 
     def forward(self, step: Step) -> Tensor:
         """Return the nodes after the step, ``[B, n, h]``."""
@@ -50,6 +50,6 @@ class SparseAdapter(DenseProcessor):
 
 
 def sparse_config(config: TrajectoryModelConfig) -> ModelConfig:
-    """Return the configuration that a processor of sparse graphs is built from: the settings that both have."""
+    """Return the configuration of a processor of sparse graphs, made from the settings that both classes share."""
     shared = ModelConfig.model_fields.keys() & TrajectoryModelConfig.model_fields.keys()
     return ModelConfig(**{name: getattr(config, name) for name in shared})

@@ -14,27 +14,29 @@ class TrajectoryModelConfig(ArchitectureConfig):
 
     Attributes:
         kind: Always ``trajectory``, which selects this kind of model.
-        processor: One of dense pairs of nodes: ``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``, ``triplet_gmpnn``,
-            ``gat``, ``gatv2``, ``deepsets``, ``memnet``; else one of sparse graphs, such as ``gin`` or ``gt``, which
-            is applied to the neighbours of each step.
+        processor: A processor of dense pairs of nodes (``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``,
+            ``triplet_gmpnn``, ``gat``, ``gatv2``, ``deepsets``, ``memnet``), or a processor of sparse graphs (for
+            example ``gin`` or ``gt``), which is applied to the neighbours of each step.
         hidden: Width ``h`` of all vectors.
         heads: Attention heads (gat, gatv2, gt); must divide ``hidden``.
         nb_triplet_features: Width of the triplets' features.
         use_layer_norm: Whether the processor's output is normalised.
         hint_mode: ``encoded_decoded``: hints are predicted and fed back; ``decoded_only``: predicted;
             ``none``: ignored.
-        hint_teacher_forcing: Probability that a training sample is fed the true hint of a step (noisy teacher forcing);
-            the first hint is always the true one.
+        hint_teacher_forcing: Probability that a training sample reads the true hint of a step (noisy teacher forcing);
+            the first hint is always true.
         hint_repred_mode: How predicted hints are fed back: ``soft`` (probabilities, with gradients), ``hard`` (the most
             likely value), ``hard_on_eval`` (soft in training alone).
-        encoder_init: Spread of the encoders' initial weights; ``xavier_on_scalars`` makes those of scalar hints smaller
+        encoder_init: Spread of the encoders' initial weights; ``xavier_on_scalars`` divides the spread for scalar hints
             by the square root of ``hidden``.
-        permutations: Predict the outputs of sorting as permutations, with a Sinkhorn operator; else as pointers.
-        constant_hints_as_inputs: Make inputs of the hints that the card's ``task.options.constant_hints`` names.
-        random_positions: Replace the input that ``task.options.positions`` names by sorted random numbers, in training
-            and validation.
-        steps: How often the processor is applied to samples of tasks without hints.
-        layers: Layers of a processor of sparse graphs, all within a step; so are the settings below.
+        permutations: Whether the outputs of sorting are predicted as permutations, with a Sinkhorn operator; else as
+            pointers.
+        constant_hints_as_inputs: Whether the hints that the card's ``task.options.constant_hints`` names are inputs.
+        random_positions: Whether sorted random numbers replace the input that ``task.options.positions`` names, in
+            training and validation.
+        steps: Number of times that the processor is applied to samples of tasks without hints.
+        layers: Number of layers of a processor of sparse graphs within one step. This setting and the following
+            settings apply to processors of sparse graphs.
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks.
         stochastic_depth: gt: see ``ModelConfig``.
@@ -69,7 +71,7 @@ class TrajectoryModelConfig(ArchitectureConfig):
 
     @property
     def estimated_size(self) -> int:
-        """A lower bound on the count of numbers that a model's weights hold."""
+        """A lower bound on the number of weights of a model."""
         return self.hidden * (self.hidden + self.nb_triplet_features) + layers_size(self.layers, self.hidden**2)
 
     @model_validator(mode="after")

@@ -19,10 +19,10 @@ from graphbench.models.trajectory.sinkhorn import log_sinkhorn
 
 
 class DecoderInput:
-    """What decoders read after a step.
+    """The vectors that decoders read after a step.
 
     Attributes:
-        nodes: ``[B, n, 3h]``: encoded, before and after the processor.
+        nodes: ``[B, n, 3h]``: encoded nodes, states before and states after the processor.
         pairs: The encoded pairs.
         graph: ``[B, h]``, the encoded graph.
         processor: The processor, for its messages.
@@ -41,7 +41,7 @@ class DecoderInput:
         return self._messages
 
     def where(self, updated: Tensor, before: DecoderInput) -> DecoderInput:
-        """Return this state for the samples ``updated [B]``, and the one before for the others."""
+        """Return this state for the samples with ``updated [B]``, and the previous state for the others."""
 
         def pick(now: Tensor, then: Tensor) -> Tensor:
             return torch.where(updated.view(-1, *[1] * (now.dim() - 1)), now, then)
@@ -51,7 +51,7 @@ class DecoderInput:
 
 
 class FeatureDecoder(nn.Module):
-    """Raw values of one feature.
+    """The decoder of one feature to raw values.
 
     ======================  ========================================================================================
     node                    a linear map of the node
@@ -62,7 +62,7 @@ class FeatureDecoder(nn.Module):
     ======================  ========================================================================================
 
     Args:
-        feature: What is decoded.
+        feature: The decoded feature.
         hidden: Width h.
         messages: Whether the processor makes vectors of pairs.
     """
@@ -110,8 +110,8 @@ class FeatureDecoder(nn.Module):
         sources = self.first(state.nodes)
         # max(a, b) = a + relu(b - a), and the linear map of a is one of nodes alone. Rows are the nodes pointed at.
         excess = self._plus_pairs(state, self.second(state.nodes).unsqueeze(2)).add_((-sources).unsqueeze(1)).relu_()
-        chosen = torch.matmul(excess, self.last.weight[0])
-        return self.last(sources) + chosen.transpose(1, 2)  # type: ignore[no-any-return]
+        excess_scores = torch.matmul(excess, self.last.weight[0])
+        return self.last(sources) + excess_scores.transpose(1, 2)  # type: ignore[no-any-return]
 
     def _edge_pointers(self, state: DecoderInput) -> Tensor:
         assert self.third is not None and self.last is not None
@@ -119,7 +119,7 @@ class FeatureDecoder(nn.Module):
         return self.last(sources) + excess_over(sources, targets, self.last.weight[0])  # type: ignore[no-any-return]
 
     def _plus_pairs(self, state: DecoderInput, other: Tensor) -> Tensor:
-        """Return ``other`` plus a linear map of the pairs, in memory of its own."""
+        """Return ``other`` plus a linear map of the pairs, in newly allocated memory."""
         assert self.pair is not None
         total = state.pairs.project(self.pair) + other
         if self.reads_messages:
@@ -130,7 +130,7 @@ class FeatureDecoder(nn.Module):
 def excess_over(sources: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
     """Return ``relu(targets[b, k] - sources[b, i, j]) @ weight`` for all (i, j, k), ``[B, n, n, n]``.
 
-    Vectors of triples are made for a few rows i at a time, and made again in the backward pass.
+    Vectors of triples are computed for a few rows i at a time, and computed again in the backward pass.
 
     Args:
         sources: ``[B, n, n, h]``.
@@ -138,14 +138,14 @@ def excess_over(sources: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
         weight: ``[h]``.
     """
 
-    def rows(own: Tensor, others: Tensor, weight: Tensor) -> Tensor:
-        return torch.matmul((others.unsqueeze(1) - own.unsqueeze(2)).relu_(), weight)
+    def rows(pairs: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+        return torch.matmul((others.unsqueeze(1) - pairs.unsqueeze(2)).relu_(), weight)
 
     nodes, hidden = targets.shape[1:]
-    at_once = max(1, cells_at_once(targets.device) // (nodes * nodes * hidden))
+    chunk = max(1, cells_at_once(targets.device) // (nodes * nodes * hidden))
     pieces = zip(
-        torch.split(sources.flatten(0, 1), at_once),
-        torch.split(targets.unsqueeze(1).expand_as(sources).flatten(0, 1), at_once),
+        torch.split(sources.flatten(0, 1), chunk),
+        torch.split(targets.unsqueeze(1).expand_as(sources).flatten(0, 1), chunk),
         strict=True,
     )
     if torch.is_grad_enabled() and (sources.requires_grad or targets.requires_grad):
@@ -156,10 +156,10 @@ def excess_over(sources: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
 
 
 class Decoders(nn.Module):
-    """The decoders of several features; a permutation has a second one for the first node.
+    """The decoders of several features; a permutation has a second decoder for the first node.
 
     Args:
-        features: What is decoded.
+        features: The decoded features.
         hidden: Width h.
         messages: Whether the processor makes vectors of pairs.
         permutations: Whether permutations are decoded as such; else as pointers.
@@ -176,7 +176,7 @@ class Decoders(nn.Module):
         )
 
     def forward(self, state: DecoderInput) -> dict[str, Tensor]:
-        """Return feature name -> raw values; of permutations the logarithms of a doubly stochastic matrix."""
+        """Return feature name -> raw values; for permutations, the logarithms of a doubly stochastic matrix."""
         raw = {f.name: self.decoders[module_key(f.name)](state).float() for f in self.decoded}
         for feature in self.features:
             if self.permutations and feature.kind is Kind.PERMUTATION:
@@ -190,7 +190,7 @@ def head_of(feature: Feature) -> Feature:
 
 
 def soften(feature: Feature, raw: Tensor, hard: bool) -> Tensor:
-    """Return raw values in the dense form in which they are fed back: probabilities, or one-hot if ``hard``."""
+    """Return raw values in the dense form that is fed back to the model: probabilities, or one-hot if ``hard``."""
     if feature.kind is Kind.SCALAR:
         return raw
     if feature.kind is Kind.MASK:

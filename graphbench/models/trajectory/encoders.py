@@ -1,8 +1,8 @@
-"""Encoders: features of a step, in their dense form, to node, pair and graph vectors.
+"""Encoders, which map the features of a step in dense form to node, pair and graph vectors.
 
-The sum of one linear map per feature is one linear map of the concatenated features. Vectors of pairs are never made:
-a linear function of them is composed with the encoder (``PairVectors.project``), at the cost of the few features there
-are instead of the hidden width.
+The sum of one linear map per feature is one linear map of the concatenated features. Vectors of pairs are never
+computed: a linear function of these vectors is composed with the encoder (``PairVectors.project``), so that its cost
+grows with the few features instead of the hidden width.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
         nodes: Number of nodes n.
 
     Returns:
-        Scalars and masks as they are; a mask_one ``[..., n]``, classes ``[..., k]`` and pointers ``[..., n]`` one-hot.
-        A masked class is -1 in the last place and 0 elsewhere, as in the reference; that of a pair that is no edge
-        (``graphbench.data.batches.dense_view.ABSENT``) is 0 everywhere.
+        Scalars and masks unchanged; a mask_one ``[..., n]``, classes ``[..., k]`` and pointers ``[..., n]`` one-hot.
+        A masked class is -1 in the last column and 0 elsewhere, as in the reference. The class of a pair that is not an
+        edge (``graphbench.data.batches.dense_view.ABSENT``) is 0 everywhere.
     """
     if feature.kind in (Kind.SCALAR, Kind.MASK):
         return value.float()
@@ -53,19 +53,19 @@ class PairVectors:
 
     def project(self, linear: nn.Linear) -> Tensor:
         """Return ``linear`` of the vectors, ``[B, n, n, out]``; only the first h of its input columns are used."""
-        known = linear.weight[:, : len(self.bias)]
-        return thin_linear(self.columns, self.weight.t() @ known.t(), known @ self.bias + linear.bias)
+        pair_weight = linear.weight[:, : len(self.bias)]
+        return thin_linear(self.columns, self.weight.t() @ pair_weight.t(), pair_weight @ self.bias + linear.bias)
 
     def loops(self) -> PairVectors:
-        """Return the vectors of the pairs (v, v) alone, of columns ``[B, n, F]``."""
+        """Return the vectors of the pairs (v, v), with columns ``[B, n, F]``."""
         return PairVectors(self.columns.diagonal(dim1=1, dim2=2).transpose(1, 2), self.weight, self.bias)
 
     def at(self, graphs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        """Return the vectors of some pairs ``[P, h]``: of the rows and columns of graphs, each int64 ``[P]``."""
+        """Return the vectors ``[P, h]`` of pairs, given by graph, row and column, each int64 ``[P]``."""
         return thin_linear(self.columns[graphs, rows, columns], self.weight.t().contiguous(), self.bias)
 
     def full(self) -> Tensor:
-        """Return the vectors themselves ``[B, n, n, h]``."""
+        """Return the vectors of all pairs ``[B, n, n, h]``."""
         return thin_linear(self.columns, self.weight.t().contiguous(), self.bias)
 
 
@@ -83,11 +83,11 @@ class Encoder(nn.Module):
         self.features = tuple(features)
         deviations: dict[Location, list[float]] = {}
         for feature in features:
-            place, width = _place(feature)
+            location_of_feature, width = _encoded_at(feature)
             inputs = feature.classes if feature.kind is Kind.CATEGORICAL else 1
             if xavier_on_scalars and feature.kind is Kind.SCALAR:
                 inputs = hidden
-            deviations.setdefault(place, []).extend([1 / math.sqrt(inputs)] * width)
+            deviations.setdefault(location_of_feature, []).extend([1 / math.sqrt(inputs)] * width)
         self.maps = nn.ModuleDict()
         for location in Location:
             if location in deviations:
@@ -102,14 +102,14 @@ class Encoder(nn.Module):
         Args:
             values: Feature name -> dense form, without a time axis.
         """
-        found: dict[Location, list[Tensor]] = {}
+        parts_by_location: dict[Location, list[Tensor]] = {}
         for feature in self.features:
-            place, _ = _place(feature)
-            found.setdefault(place, []).append(_columns(feature, values[feature.name]))
-        return {place: torch.cat(parts, -1) for place, parts in found.items()}
+            location, _ = _encoded_at(feature)
+            parts_by_location.setdefault(location, []).append(_columns(feature, values[feature.name]))
+        return {location: torch.cat(parts, -1) for location, parts in parts_by_location.items()}
 
     def linear(self, location: Location) -> nn.Linear | None:
-        """Return the map of a location, or None where no feature lies there."""
+        """Return the linear map of a location, or None if no feature lies there."""
         if location.value not in self.maps:
             return None
         linear = self.maps[location.value]
@@ -117,8 +117,8 @@ class Encoder(nn.Module):
         return linear
 
 
-def _place(feature: Feature) -> tuple[Location, int]:
-    """Return where a feature is encoded, and in how many columns."""
+def _encoded_at(feature: Feature) -> tuple[Location, int]:
+    """Return the location at which a feature is encoded, and its number of columns."""
     if feature.is_pointer and feature.location is Location.NODE:
         return Location.EDGE, 1
     if feature.is_pointer and feature.location is Location.EDGE:
@@ -133,11 +133,11 @@ def _columns(feature: Feature, value: Tensor) -> Tensor:
 
 
 def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tensor | None:
-    """Return bool ``[B, n, n]``, symmetric: which nodes features say to be neighbours; None where none does.
+    """Return whether two nodes are neighbours by the features, symmetric bool ``[B, n, n]``, or None.
 
-    Node pointers (or probabilities of pointing) count in both directions where they add up to more than a half; edge
-    masks where their two directions add up to more than 0, which a predicted mask, a probability, always does: both
-    as in the reference.
+    Two nodes are neighbours if the node pointers (or probabilities of pointing) of both directions add up to more than
+    a half, or if the edge masks of both directions add up to more than 0. A predicted mask is a probability, so its sum
+    is always above 0. Both rules follow the reference.
     """
     total: Tensor | None = None
     for feature in features:

@@ -47,13 +47,13 @@ class TaskHeads(nn.Module):
 
 
 class SingleShotHeads(TaskHeads):
-    """The encoders and decoders of a task without hints, whose samples come as PyG batches.
+    """The encoders and decoders of a task without hints; its samples come as PyG batches.
 
-    Scalars are standardised, inputs and outputs; outputs stay in the target's own unit.
+    Scalar inputs and outputs are standardised inside; the returned outputs are in the target's unit.
 
     Args:
         config: The model's configuration.
-        task: What the model must know of the task.
+        task: The properties of the task that the model depends on.
         messages: Whether the processor makes vectors of pairs.
 
     Raises:
@@ -71,7 +71,7 @@ class SingleShotHeads(TaskHeads):
         self.scales = nn.ModuleList(Standardiser(f.width) for f in self.scalars)
 
     def groups(self, batch: Any) -> list[DenseGroup]:
-        """Return the inputs of a PyG batch in dense form, for as many steps as the configuration says."""
+        """Return the inputs of a PyG batch in dense form, for the configured number of steps."""
         values = {feature.name: feature_values(batch, feature) for feature in self.read}
         for feature, scale in self._scales():
             if feature.stage is Stage.INPUT:
@@ -86,24 +86,25 @@ class SingleShotHeads(TaskHeads):
 
         Args:
             batch: The PyG batch.
-            groups: Its groups.
+            groups: The groups of the batch.
             raw: Feature name -> raw values ``[B, ...]`` of each group.
         """
         largest = max(group.batch.num_nodes for group in groups)
         counts = {Location.NODE: batch.batch.numel(), Location.EDGE: batch.edge_index.shape[1]}
-        found = {}
+        outputs = {}
         for feature in self.outputs:
             parts = [
-                self._rows(feature, group, own[feature.name], largest) for group, own in zip(groups, raw, strict=True)
+                self._rows(feature, group, values[feature.name], largest)
+                for group, values in zip(groups, raw, strict=True)
             ]
-            places, rows = (torch.cat(column) for column in zip(*parts, strict=True))
+            positions, rows = (torch.cat(column) for column in zip(*parts, strict=True))
             total = rows.new_zeros(counts.get(feature.location, batch.num_graphs), *rows.shape[1:])
-            found[feature.name] = total.index_copy(0, places, rows)
+            outputs[feature.name] = total.index_copy(0, positions, rows)
         for feature, scale in self._scales():
             if feature.stage is Stage.OUTPUT:
-                rows = scale.restore(as_rows(found[feature.name], feature))
-                found[feature.name] = rows if feature.width > 1 else rows.squeeze(1)
-        return found
+                rows = scale.restore(as_rows(outputs[feature.name], feature))
+                outputs[feature.name] = rows if feature.width > 1 else rows.squeeze(1)
+        return outputs
 
     def fit_normalisation(self, batch: Any) -> None:
         """Estimate means and standard deviations of the scalars from a sample of training data."""
@@ -114,20 +115,20 @@ class SingleShotHeads(TaskHeads):
         return list(zip(self.scalars, self.scales, strict=True))  # type: ignore[arg-type]
 
     def _rows(self, feature: Feature, group: DenseGroup, raw: Tensor, largest: int) -> tuple[Tensor, Tensor]:
-        """Return the rows of a group's items in the batch and their raw values."""
+        """Return the row numbers of a group's items in the batch, and their raw values."""
         if feature.location is Location.GRAPH:
             return group.graphs, raw
         if feature.location is Location.EDGE:
             graphs, tails, heads = group.places
-            own = raw[graphs, tails, heads]
-            return group.columns, own if self.directed else (own + raw[graphs, heads, tails]) / 2
+            values = raw[graphs, tails, heads]
+            return group.columns, values if self.directed else (values + raw[graphs, heads, tails]) / 2
         if feature.is_pointer:
             raw = F.pad(raw, (0, largest - raw.shape[-1]), value=-torch.inf)
         return group.nodes.flatten(), raw.flatten(0, 1)
 
 
 def _as_read(feature: Feature) -> Feature:
-    """Return an input as it is encoded: where one edge or graph of several is marked, as a mask."""
+    """Return an input in its encoded form: a mask_one of edges or graphs is encoded as a mask."""
     if feature.is_pointer and feature.location is Location.GRAPH:
         raise ConfigError(f"input {feature.name!r}: there is no encoder for a {feature.type_name} of the graph")
     if feature.kind is Kind.MASK_ONE and feature.location is not Location.NODE:

@@ -1,4 +1,4 @@
-"""What encoders, processors and decoders share: linear layers, and how much to compute at once."""
+"""Shared parts of encoders, processors and decoders: linear layers, and the size of chunks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CELLS_ON_GPU = 1 << 26
 
 
 def cells_at_once(device: torch.device) -> int:
-    """Return how many numbers work on triples of nodes should hold at once.
+    """Return how many numbers a computation on triples of nodes should hold at once.
 
-    As many as stay in a CPU's cache, or as keep a GPU busy.
+    The numbers fit a CPU's cache, or keep a GPU busy.
     """
     return _CELLS_ON_CPU if device.type == "cpu" else _CELLS_ON_GPU
 
@@ -42,7 +42,7 @@ def truncated_normal_(weight: Tensor, deviations: float | Tensor) -> None:
 
 
 def thin_linear(columns: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return ``columns @ weight + bias`` of few columns.
+    """Return ``columns @ weight + bias`` for a small number of columns.
 
     Args:
         columns: ``[..., F]``.

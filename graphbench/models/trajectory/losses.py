@@ -1,4 +1,4 @@
-"""Losses of outputs and hints, as the reference defines them: the mean over what is not masked, by feature type."""
+"""Losses of outputs and hints, as in the reference: the mean over the items that are not masked, by feature type."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from graphbench.models.base import Predicted
 from graphbench.models.trajectory.decoders import head_of
 from graphbench.models.trajectory.sinkhorn import cyclic_form
 
-HINT = "hint:"  # what stands before the names of hints among the losses
+HINT = "hint:"  # prefix of the names of hints among the losses
 
 
 def trace_losses(predicted: Predicted, batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
     """Return the mean loss of every output, then of every hint that was predicted, as ``hint:<name>``.
 
-    A permutation's loss is that of its order and of its first node. A batch of trajectories of one step has no hint to
-    predict: the losses of its hints are 0.
+    The loss of a permutation is the sum of the losses of its order and of its first node. A batch of trajectories of
+    one step has no hint to predict: the losses of its hints are 0.
 
     Args:
-        predicted: What the model returned for ``batch``.
-        batch: What the model read.
+        predicted: The model's predictions for ``batch``.
+        batch: The batch that the model read.
         features: The features of the card.
     """
-    found = {}
+    losses = {}
     for feature in select(features, Stage.OUTPUT):
         raw, truth = predicted.outputs[feature.name].float(), batch.outputs[feature.name]
         head = predicted.outputs.get(head_of(feature).name) if feature.kind is Kind.PERMUTATION else None
-        found[feature.name] = (
+        losses[feature.name] = (
             output_loss(feature, raw, truth) if head is None else permutation_loss(raw, head.float(), truth)
         )
     for feature in _predictable_hints(batch, features):
         if feature.name in predicted.hints:
             raw, truth = predicted.hints[feature.name].float(), batch.hints[feature.name]
-            found[HINT + feature.name] = hint_loss(feature, raw[: len(truth) - 1], truth, batch.lengths)
-    return found
+            losses[HINT + feature.name] = hint_loss(feature, raw[: len(truth) - 1], truth, batch.lengths)
+    return losses
 
 
 def trace_loss_weights(batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor | float]:
-    """Return over how many terms each of the means of :func:`trace_losses` is taken.
+    """Return the number of terms over which each of the means of :func:`trace_losses` is taken.
 
-    Hints that a model does not predict have a weight, too.
+    Hints that a model does not predict also have a weight.
 
     Args:
-        batch: What the model read.
+        batch: The batch that the model read.
         features: The features of the card.
     """
-    found: dict[str, Tensor | float] = {}
+    weights: dict[str, Tensor | float] = {}
     for feature in select(features, Stage.OUTPUT):
         truth = batch.outputs[feature.name]
         counted = _counted(feature, truth)
         whole = float(batch.num_graphs if feature.kind is Kind.PERMUTATION else truth.numel())
-        found[feature.name] = whole if counted is None else counted.sum()
+        weights[feature.name] = whole if counted is None else counted.sum()
     for feature in _predictable_hints(batch, features):
         truth = batch.hints[feature.name][1:]
-        found[HINT + feature.name] = _hint_weights(feature, truth, batch.lengths).sum()
-    return found
+        weights[HINT + feature.name] = _hint_weights(feature, truth, batch.lengths).sum()
+    return weights
 
 
 def _predictable_hints(batch: TrajectoryBatch, features: Sequence[Feature]) -> Iterator[Feature]:
-    """Yield the hints that the batch has as such; a model's input rule may have made inputs of some."""
+    """Yield the hints of the batch; a model's input rule may have turned other hints into inputs."""
     return (feature for feature in select(features, Stage.HINT) if feature.name in batch.hints)
 
 
@@ -93,7 +93,7 @@ def permutation_loss(raw: Tensor, head: Tensor, truth: Tensor) -> Tensor:
 
 
 def hint_loss(feature: Feature, raw: Tensor, truth: Tensor, lengths: Tensor) -> Tensor:
-    """Return the loss of a hint: step t predicts the hint of step t + 1, where the sample has one.
+    """Return the loss of a hint: step t predicts the hint of step t + 1, if the sample has that step.
 
     Args:
         feature: The hint.
@@ -107,7 +107,7 @@ def hint_loss(feature: Feature, raw: Tensor, truth: Tensor, lengths: Tensor) -> 
 
 
 def _hint_weights(feature: Feature, truth: Tensor, lengths: Tensor) -> Tensor:
-    """Return the weight of each item of a hint ``[T - 1, B, ...]``: 0 where it is masked or the sample has ended."""
+    """Return the weights of the items of a hint ``[T - 1, B, ...]``: 0 for masked items and after a sample's end."""
     steps = torch.arange(len(truth), device=lengths.device)
     running = (lengths > steps[:, None] + 1).float().view(*truth.shape[:2], *[1] * (truth.dim() - 2))
     counted = _counted(feature, truth)
@@ -115,7 +115,7 @@ def _hint_weights(feature: Feature, truth: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _counted(feature: Feature, truth: Tensor) -> Tensor | None:
-    """Return a weight of 0 for every item that is masked and 1 for the others, or None where none can be masked."""
+    """Return weights, 0 for masked items and 1 for the others, or None if items of this kind are never masked."""
     return (truth != -1).float() if feature.kind in (Kind.MASK, Kind.CATEGORICAL) else None
 
 
@@ -126,5 +126,5 @@ def _losses(feature: Feature, raw: Tensor, truth: Tensor) -> Tensor:
     if feature.kind is Kind.MASK:
         scored = (truth != -1).float()
         return F.binary_cross_entropy_with_logits(raw, truth.float() * scored, reduction="none")
-    chosen = truth.long().clamp(min=0).unsqueeze(-1)
-    return -raw.log_softmax(-1).gather(-1, chosen).squeeze(-1)
+    target = truth.long().clamp(min=0).unsqueeze(-1)
+    return -raw.log_softmax(-1).gather(-1, target).squeeze(-1)

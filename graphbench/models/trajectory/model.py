@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PAIRS = 2**14  # pairs of nodes of a batch: each holds a few vectors of the hidden width, which fit the cache
 _STEP_CELLS = 2**24  # cells of all hints of a batch over time
-_MOST_GRAPHS = 256
+_MAX_GRAPHS = 256
 
 
 @dataclass
@@ -48,12 +48,12 @@ class StaticInputs:
 class TrajectoryModel(TaskModel):
     """One processor, shared by one task or several, with encoders and decoders for each.
 
-    Tasks with hints are followed step by step; samples of the others, PyG batches, are answered after a fixed number of
-    steps. A step is one graph without branches on data, so ``model.step = torch.compile(model.step)`` compiles it.
+    Tasks with hints are followed step by step. Samples of tasks without hints (PyG batches) are answered after a fixed
+    number of steps. A step is one graph without branches on data, so ``model.step = torch.compile(model.step)`` works.
 
     Args:
         config: The configuration.
-        tasks: Task id -> what the model must know of it, in the order in which weights are initialised.
+        tasks: Task id -> properties of the task, in the order in which weights are initialised.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
@@ -73,15 +73,16 @@ class TrajectoryModel(TaskModel):
     def forward(self, batch: Any, task_id: str | None = None) -> Any:
         """Return the raw values of outputs and hints.
 
-        Of trajectories: the processor runs T - 1 times (once at least), T being the length of the longest one; a
-        sample's output is the one after its own last step. Of tasks without hints: it runs ``config.steps`` times.
+        On trajectories, the processor runs T - 1 times (at least once), where T is the length of the longest
+        trajectory; the output of a sample is the output after its last step. On tasks without hints, the processor runs
+        ``config.steps`` times.
 
         Args:
-            batch: A ``TrajectoryBatch`` as :meth:`prepare` returned it; of tasks without hints a PyG batch.
+            batch: A ``TrajectoryBatch`` from :meth:`prepare`; for tasks without hints, a PyG batch.
             task_id: Id of the task.
 
         Returns:
-            :class:`Predicted`; of tasks without hints what :meth:`graphbench.models.build.Model.forward` returns.
+            :class:`Predicted`; for tasks without hints, outputs like :meth:`graphbench.models.build.Model.forward`.
         """
         heads = self._heads(task_id)
         if isinstance(heads, SingleShotHeads):
@@ -101,7 +102,7 @@ class TrajectoryModel(TaskModel):
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
         """Return the outputs in the form of a ``TrajectoryBatch``; masks are probabilities.
 
-        Of tasks without hints the raw outputs.
+        For tasks without hints, the raw outputs are returned.
         """
         heads = self._heads(task_id)
         if isinstance(heads, SingleShotHeads):
@@ -109,13 +110,13 @@ class TrajectoryModel(TaskModel):
             return outputs
         final, _ = self._run(heads, batch, keep_hints=False)
         raw = heads.output_decoders(final)
-        found = {}
+        predictions = {}
         for feature in heads.outputs:
             if self.config.permutations and feature.kind is Kind.PERMUTATION:
-                found[feature.name] = postprocessed_order(raw[feature.name], raw[head_of(feature).name])
+                predictions[feature.name] = postprocessed_order(raw[feature.name], raw[head_of(feature).name])
             else:
-                found[feature.name] = postprocessed(feature, raw[feature.name].float())
-        return found
+                predictions[feature.name] = postprocessed(feature, raw[feature.name].float())
+        return predictions
 
     def prepare(
         self,
@@ -125,23 +126,23 @@ class TrajectoryModel(TaskModel):
         *,
         training: bool = False,
     ) -> Any:
-        """Return the batch with constant hints as inputs, and with random positions where there is a generator."""
+        """Return the batch with constant hints as inputs, and with random positions if a generator is given."""
         if isinstance(self._heads(task_id), SingleShotHeads):
             return batch
         return of_task(self.rules, task_id).batch(batch, generator)
 
     def largest_batch(self, dataset: GraphDataset) -> int:
-        """Return how many samples of a split fit into memory at once."""
+        """Return the number of samples of a split that fit into memory at once."""
         flat = dataset.flat
         nodes = int(np.diff(flat.node_ptr).max())
-        size = min(_MOST_GRAPHS, _PAIRS // max(nodes, 1) ** 2)
+        size = min(_MAX_GRAPHS, _PAIRS // max(nodes, 1) ** 2)
         if flat.hints is not None:
             cells = sum(nodes**2 if f.location is Location.EDGE else nodes for f in dataset.card.hints)
             size = min(size, _STEP_CELLS // max(cells * int(flat.hints.lengths.max()), 1))
         return max(1, size)
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
-        """Standardise the scalars of a task without hints; those of trajectories are not standardised."""
+        """Standardise the scalars of a task without hints; scalars of trajectories are not standardised."""
         heads = self._heads(task_id)
         if isinstance(heads, SingleShotHeads):
             heads.fit_normalisation(batch)
@@ -154,18 +155,18 @@ class TrajectoryModel(TaskModel):
         return TaskHeads(self.config, features, messages=messages, permutations=self.config.permutations)
 
     def _heads(self, task_id: str | None) -> TaskHeads:
-        found = of_task({id_: self.heads[module_key(id_)] for id_ in self.rules}, task_id)
-        assert isinstance(found, TaskHeads)
-        return found
+        heads = of_task({id_: self.heads[module_key(id_)] for id_ in self.rules}, task_id)
+        assert isinstance(heads, TaskHeads)
+        return heads
 
     def _run(
         self, heads: TaskHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
     ) -> tuple[DecoderInput, list[dict[str, Tensor]]]:
-        """Return what the output decoders read, and the raw hints of all steps, or of the last one alone."""
+        """Return the input of the output decoders, and the raw hints of all steps (or of the last step alone)."""
         samples, nodes = len(batch.lengths), batch.num_nodes
-        given = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
+        inputs = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        fixed = StaticInputs(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
+        fixed = StaticInputs(heads.input_encoder.columns(inputs), _either(loops, adjacency(heads.inputs, inputs)))
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
         final: DecoderInput | None = None
@@ -180,13 +181,13 @@ class TrajectoryModel(TaskModel):
     def step(
         self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
     ) -> tuple[Tensor, DecoderInput, dict[str, Tensor]]:
-        """Return the state after a step, what decoders read, and the raw hints.
+        """Return the state after a step, the input of the decoders, and the raw hints.
 
         Args:
             heads: The encoders and decoders.
             fixed: The inputs.
             fed: Hint name -> dense form.
-            before: The state before, ``[B, n, h]``.
+            before: The state before the step, ``[B, n, h]``.
         """
         hints = heads.hint_encoder.columns(fed)
         nodes = self._encoded(heads, Location.NODE, fixed, hints, before)
@@ -203,7 +204,7 @@ class TrajectoryModel(TaskModel):
     def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
     ) -> dict[str, Tensor]:
-        """Return the hints that step t reads: the true ones at first, then the predicted or, forced, the true ones."""
+        """Return the hints that step t reads: true hints at t = 0, then predicted hints, or true ones if forced."""
         features, nodes = heads.hint_encoder.features, batch.num_nodes
         if t == 0:
             return {f.name: dense(f, batch.hints[f.name][0], nodes) for f in features}
@@ -260,7 +261,7 @@ class TrajectoryModel(TaskModel):
 
 
 def input_rule(config: TrajectoryModelConfig, task: TaskFeatures) -> InputRule:
-    """Return how batches of a task become the inputs of a model: what the card names, where the configuration asks."""
+    """Return the rule that turns batches of a task into a model's inputs, from the card and the configuration."""
     constant = task.options.get("constant_hints", {}) if config.constant_hints_as_inputs else {}
     return InputRule(constant, task.options.get("positions") if config.random_positions else None)
 
@@ -270,6 +271,6 @@ def _either(first: Tensor, second: Tensor | None) -> Tensor:
 
 
 def _length(batch: TrajectoryBatch) -> int:
-    """Return the number of steps T of the longest trajectory; read off a shape where possible, not off a device."""
+    """Return the number of steps T of the longest trajectory; read from a shape if possible, not from a device."""
     hints = next(iter(batch.hints.values()), None)
     return batch.steps if hints is None else len(hints)

@@ -1,4 +1,4 @@
-"""Permutations: the Sinkhorn operator, and the cyclic form in which orders are learned (Ibarz et al., 2022)."""
+"""Permutations: the Sinkhorn operator, and the cyclic form that models learn (Ibarz et al., 2022)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def cyclic_form(pointers: Tensor) -> tuple[Tensor, Tensor]:
     """Return an order as a cycle and its first node.
 
     Args:
-        pointers: int64 ``[B, n]``: each node's predecessor, the first node's itself.
+        pointers: int64 ``[B, n]``: each node's predecessor; the first node points to itself.
 
     Returns:
-        float32 ``[B, n, n]``, one-hot: each node's predecessor, the first node's the last; and int64 ``[B]``.
+        float32 ``[B, n, n]``, one-hot: each node's predecessor (of the first node, the last); int64 ``[B]``, heads.
     """
     nodes = pointers.shape[1]
     ids = torch.arange(nodes, device=pointers.device)

@@ -27,7 +27,7 @@ class Walk(NamedTuple):
 
     color: NDArray[np.int32]  # [n]
     s_prev: NDArray[np.int32]  # [n]
-    s: NDArray[np.int32]  # [1], as are those below
+    s: NDArray[np.int32]  # [1], as are the following fields
     u: NDArray[np.int32]
     v: NDArray[np.int32]
     s_last: NDArray[np.int32]
@@ -43,7 +43,7 @@ class Times(NamedTuple):
 
 @inner
 def push_root(log: Log, walk: Walk, root: int) -> None:
-    """Begin a search at a white node: a step of its own, in which the node is still white."""
+    """Begin a search at a white node: a separate step, in which the node is still white."""
     walk.s[0] = walk.u[0] = walk.v[0] = walk.s_last[0] = root
     record(log)
 
@@ -51,12 +51,12 @@ def push_root(log: Log, walk: Walk, root: int) -> None:
 @inner
 def push(log: Log, walk: Walk) -> None:
     """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
-    found = walk.v[0]
-    walk.color[found] = GREY
-    walk.s_prev[found] = walk.s_last[0]
-    walk.s_last[0] = found
+    node = walk.v[0]
+    walk.color[node] = GREY
+    walk.s_prev[node] = walk.s_last[0]
+    walk.s_last[0] = node
     record(log)
-    walk.u[0] = found
+    walk.u[0] = node
 
 
 @inner
@@ -163,7 +163,7 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
     for u in range(n):
         for v in range(n):
             following[u] += graph[u, v] != 0
-    done = np.empty(n, np.int64)  # nodes that lead to no cycle: those that lead only to such nodes
+    done = np.empty(n, np.int64)  # nodes that lead to no cycle
     count = 0
     for u in range(n):
         if following[u] == 0:
@@ -187,19 +187,19 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
 def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) -> NDArray[np.int64]:
     """Walk over nodes that have arcs to such nodes until one comes again; return the walk since it came first."""
     n = graph.shape[0]
-    place = np.full(n, -1, np.int64)
+    position = np.full(n, -1, np.int64)
     walked = np.empty(n, np.int64)
     count = 0
     node = np.flatnonzero(following)[0]
-    while place[node] < 0:
-        place[node] = count
+    while position[node] < 0:
+        position[node] = count
         walked[count] = node
         count += 1
         for v in range(n):
             if graph[node, v] != 0 and following[v] > 0:
                 node = v
                 break
-    return walked[place[node] : count]
+    return walked[position[node] : count]
 
 
 @algorithm(

@@ -1,6 +1,6 @@
 """Parts of a graph by depth-first search (Cormen et al., section 22.5 and problem 22-2).
 
-The hints of the search are those of ``depth_first``.
+The search has the hints of ``depth_first``.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def bridges(
 ) -> None:
     """Bridges (problem 22-2): edges whose loss cuts their component apart.
 
-    The steps are those of ``articulation_points``. Pairs without an edge are masked, the diagonal is not.
+    The steps are the same as in ``articulation_points``. Pairs without an edge are masked, the diagonal is not.
     """
     walk, times = Walk(color, s_prev, s, u, v, s_last), Times(d, f, time)
     n = A.shape[0]

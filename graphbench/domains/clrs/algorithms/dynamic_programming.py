@@ -25,7 +25,7 @@ _DIAGONAL, _UP, _LEFT = 0, 1, 2
 
 
 def two_strings(first_name: str, first: Instances, second_name: str, second: Instances) -> Prepared:
-    """Prepare two strings over the letters 0 to 3: the nodes of the first, then those of the second."""
+    """Prepare two strings over the letters 0 to 3: the nodes of the first, then the nodes of the second."""
     a = integers(first_name, first, 0, LETTERS - 1)
     b = integers(second_name, second, 0, LETTERS - 1)
     (count, in_first), in_second = a.shape, b.shape[1]
@@ -39,9 +39,9 @@ def two_strings(first_name: str, first: Instances, second_name: str, second: Ins
 
 def _dimensions(p: Instances) -> Prepared:
     """Prepare the dimensions of a chain of matrices: at least two, which is one matrix."""
-    found = vector("p", p, 2)
-    _refuse_outside("p", found, LARGEST_DIMENSION, "dimensions")
-    return Prepared((found,), {"pos": positions(*found.shape), "p": found})
+    dimensions = vector("p", p, 2)
+    _refuse_outside("p", dimensions, LARGEST_DIMENSION, "dimensions")
+    return Prepared((dimensions,), {"pos": positions(*dimensions.shape), "p": dimensions})
 
 
 def _probabilities(p: Instances, q: Instances) -> Prepared:
@@ -54,12 +54,12 @@ def _probabilities(p: Instances, q: Instances) -> Prepared:
     return Prepared((of_keys, of_gaps), {"pos": positions(*of_gaps.shape), "p": padded, "q": of_gaps})
 
 
-def _refuse_outside(name: str, values: NDArray[np.float64], most: float, what: str) -> None:
+def _refuse_outside(name: str, values: NDArray[np.float64], most: float, description: str) -> None:
     """Raise where lists ``[S, n]`` have a number below 0 or above ``most``."""
     wrong = np.argwhere((values < 0) | (values > most))
     if len(wrong):
-        i, place = wrong[0]
-        raise ArgumentError(f"{name}[{place}] is {values[i, place]}; give {what} from 0 to {most}")
+        i, position = wrong[0]
+        raise ArgumentError(f"{name}[{position}] is {values[i, position]}; give {description} from 0 to {most}")
 
 
 @algorithm(
@@ -81,28 +81,28 @@ def matrix_chain_order(
 
     One step per round in which every product is improved from the costs of the round before, until no cost changes.
     A product that costs nothing shows as no change: with dimensions of 0 the rounds may end before all products are
-    known, and ``s`` is 0 for those that are not.
+    known, and ``s`` is 0 for unknown products.
     """
     n = p.shape[0]
     for node in range(1, n):
         pred_h[node] = node - 1
         msk[node, node] = 1
     record(log)
-    known = np.full((n, n), np.inf)  # m, where a cost is known
+    costs = np.full((n, n), np.inf)  # m, where a cost is known
     for i in range(1, n):
-        known[i, i] = 0.0
+        costs[i, i] = 0.0
     while True:
-        before, before_of, shown = known.copy(), known.T.copy(), m.copy()  # before_of[j, i]: read along a row too
+        before, before_of, shown = costs.copy(), costs.T.copy(), m.copy()  # before_of[j, i]: read along a row too
         for i in range(1, n):
             for j in range(i + 1, n):
                 left, right, dimensions = before[i, i:j], before_of[j, i + 1 : j + 1], p[i:j]
-                best, split = known[i, j], -1
+                best, split = costs[i, j], -1
                 for k in range(j - i):
                     cost = left[k] + right[k] + p[i - 1] * dimensions[k] * p[j]
                     if cost < best:
                         best, split = cost, i + k
                 if split >= 0:
-                    known[i, j] = m[i, j] = best
+                    costs[i, j] = m[i, j] = best
                     s_h[i, j], msk[i, j] = split, 1
         if np.all(shown == m):
             break

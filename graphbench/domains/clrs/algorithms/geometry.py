@@ -20,52 +20,52 @@ def _points(xs: Instances, ys: Instances, least: int = 3) -> Prepared:
     """Prepare points of the plane, at least three."""
     x, y = vector("xs", xs, least), vector("ys", ys, least)
     same_length("xs", x, "ys", y)
-    for name, found in (("xs", x), ("ys", y)):
-        far = np.argwhere(np.abs(found) > FARTHEST)
+    for name, values in (("xs", x), ("ys", y)):
+        far = np.argwhere(np.abs(values) > FARTHEST)
         if len(far):
             i, point = far[0]
             raise ArgumentError(
-                f"{name}[{point}] is {found[i, point]}; give coordinates from {-FARTHEST} to {FARTHEST}"
+                f"{name}[{point}] is {values[i, point]}; give coordinates from {-FARTHEST} to {FARTHEST}"
             )
     return Prepared((x, y), {"pos": positions(*x.shape), "x": x, "y": y})
 
 
 def _segments(xs: Instances, ys: Instances) -> Prepared:
     """Prepare two segments: four points, the ends of the first and of the second."""
-    found = _points(xs, ys, 4)
-    ends = found.arguments[0].shape[1]
+    prepared = _points(xs, ys, 4)
+    ends = prepared.arguments[0].shape[1]
     if ends != 4:
         raise ArgumentError(f"two segments have 4 ends, got {ends}; give 4 coordinates each")
-    return found
+    return prepared
 
 
 def _points_around_lowest(xs: Instances, ys: Instances) -> Prepared:
-    """Prepare points of which no two are in the same direction from the lowest."""
-    found = _points(xs, ys)
-    i, a, b = find_same_direction(*found.arguments)
+    """Prepare points, no two of them in the same direction from the lowest point."""
+    points = _points(xs, ys)
+    i, a, b = find_same_direction(*points.arguments)
     if i >= 0:
         raise ArgumentError(
-            f"seen from the lowest point, points {_places(found, i, a, b)} are in the same direction, so they have no "
+            f"seen from the lowest point, points {_places(points, i, a, b)} are in the same direction, so they have no "
             "order by angle; give points of which no three are on a line"
         )
-    return found
+    return points
 
 
 def _points_in_a_ring(xs: Instances, ys: Instances) -> Prepared:
-    """Prepare points of which no three are on one edge of the hull, so that Jarvis's march ends."""
-    found = _points(xs, ys)
-    i, a, b, c = find_point_on_edge(*found.arguments)
+    """Prepare points, no three of them on one edge of the hull, so that Jarvis's march ends."""
+    prepared = _points(xs, ys)
+    i, a, b, c = find_point_on_edge(*prepared.arguments)
     if i >= 0:
         raise ArgumentError(
-            f"points {_places(found, i, a, b, c)} are on a line at the edge of the hull, up to rounding, so the "
+            f"points {_places(prepared, i, a, b, c)} are on a line at the edge of the hull, up to rounding, so the "
             "march may never end; give points of which no three are on a line"
         )
-    return found
+    return prepared
 
 
-def _places(found: Prepared, i: int, *points: int) -> str:
+def _places(prepared: Prepared, i: int, *points: int) -> str:
     """Return points of instance ``i`` as words: ``0 at (0.5, 1.0) and 3 at (1.0, 2.0)``."""
-    x, y = found.arguments
+    x, y = prepared.arguments
     return " and ".join(f"{point} at ({x[i, point]}, {y[i, point]})" for point in points)
 
 

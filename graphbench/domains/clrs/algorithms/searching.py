@@ -45,25 +45,25 @@ def target_and_sorted_keys(x: Instances, A: Instances) -> Prepared:
     """Prepare a number ``x`` and a list ``A`` of two keys or more, smallest first."""
     targets = np.array([_number("x", value) for value in x])
     prepared = keys(A)
-    found = prepared.inputs["key"]
-    falls = np.argwhere(np.diff(found) < 0)
+    arguments = prepared.inputs["key"]
+    falls = np.argwhere(np.diff(arguments) < 0)
     if len(falls):
         i, at = falls[0]
-        above, below = found[i, at : at + 2]
+        above, below = arguments[i, at : at + 2]
         raise ArgumentError(f"A[{at}] = {above} is above A[{at + 1}] = {below}; give keys in rising order")
-    return Prepared((targets, found), {**prepared.inputs, "target": targets[:, None]})
+    return Prepared((targets, arguments), {**prepared.inputs, "target": targets[:, None]})
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, float) and isfinite(value):
         return value
     try:
-        found = np.array(value, np.float64)
+        number = np.array(value, np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = np.array(np.nan)
-    if found.ndim != 0 or not np.isfinite(found):
+        number = np.array(np.nan)
+    if number.ndim != 0 or not np.isfinite(number):
         raise ArgumentError(f"{name} is {value!r}; give one finite number")
-    return float(found)
+    return float(number)
 
 
 @algorithm(
@@ -123,7 +123,7 @@ def quickselect(
 ) -> None:
     """Quickselect (section 9.2): divide the list at a pivot, go on in the part with the median, until it is the pivot.
 
-    The median is the key that has n // 2 before it when sorted. The steps are those of ``partition``; there is none
+    The median is the key that has n // 2 before it when sorted. The steps are as in ``partition``; there is none
     before the first. ``target`` is the number of keys of the part before the median, as a share of the list.
     """
     n = A.shape[0]

@@ -114,7 +114,7 @@ def find_node_without_distance(A: NDArray[np.float64], s: int) -> int:
     reached[s] = 1
     changed = s
     rounds = 0
-    while changed >= 0 and rounds < n:  # paths have fewer than n arcs: what the n-th round improves is no path
+    while changed >= 0 and rounds < n:  # paths have fewer than n arcs: an improvement in round n is no path
         changed = relax_all(A, d, reached, pi)
         rounds += 1
     return changed
@@ -192,7 +192,7 @@ def dijkstra(
 def _list_reachable(
     log: Log, A: NDArray[np.float64], walk: Walk, root: int, topo: NDArray[np.int32], head: NDArray[np.int32]
 ) -> None:
-    """Put what the root reaches in topological order: a node finished goes in front of the list."""
+    """Put the nodes that the root reaches in topological order: a finished node goes to the front of the list."""
     push_root(log, walk, root)
     walk.color[root] = GREY
     record(log)
@@ -237,7 +237,7 @@ def dag_shortest_paths(
 ) -> None:
     """Shortest paths of an acyclic graph (section 24.2): relax the arcs of every node, in topological order.
 
-    Phase 0 sorts what the source reaches, in the steps of ``topological_sort``; phase 1 has one step per node of the
+    Phase 0 sorts the reached nodes, in the steps of ``topological_sort``; phase 1 has one step per node of the
     list, whose head moves on. ``mark`` are the nodes that have a distance.
     """
     n = A.shape[0]

@@ -21,17 +21,17 @@ BUILD, EXTRACT, REPAIR = range(3)  # phases of heapsort
 def write_order(order: NDArray[np.int64], pred: NDArray[np.int32]) -> None:
     """Make ``pred`` point from every node of the list ``order`` to the one before it, from the first to itself."""
     pred[order[0]] = order[0]
-    for place in range(1, order.shape[0]):
-        pred[order[place]] = order[place - 1]
+    for position in range(1, order.shape[0]):
+        pred[order[position]] = order[position - 1]
 
 
 @inner
 def swap(order: NDArray[np.int64], pred: NDArray[np.int32], a: int, b: int) -> None:
     """Exchange the nodes at two places of a list, and keep ``pred`` pointing to the nodes before."""
     order[a], order[b] = order[b], order[a]
-    for place in (a, a + 1, b, b + 1):
-        if place < order.shape[0]:
-            pred[order[place]] = order[max(place - 1, 0)]
+    for position in (a, a + 1, b, b + 1):
+        if position < order.shape[0]:
+            pred[order[position]] = order[max(position - 1, 0)]
 
 
 @algorithm(keys, inputs=_INPUTS, hints="pred_h:node/pointer, i:node/mask_one, j:node/mask_one", outputs=_OUTPUTS)
@@ -54,13 +54,13 @@ def insertion_sort(
     record(log)
     for right in range(1, n):
         node = order[right]
-        place = right
-        while place > 0 and A[order[place - 1]] > A[node]:
-            place -= 1
-        i[0], j[0] = order[place], node
-        for k in range(right, place, -1):
+        position = right
+        while position > 0 and A[order[position - 1]] > A[node]:
+            position -= 1
+        i[0], j[0] = order[position], node
+        for k in range(right, position, -1):
             order[k] = order[k - 1]
-        order[place] = node
+        order[position] = node
         write_order(order, pred_h)
         record(log)
     pred[:] = pred_h
@@ -85,10 +85,10 @@ def bubble_sort(
     write_order(order, pred_h)
     record(log)
     for left in range(n - 1):
-        for place in range(n - 1, left, -1):
-            if A[order[place]] < A[order[place - 1]]:
-                swap(order, pred_h, place - 1, place)
-            i[0], j[0] = order[left], order[place]
+        for position in range(n - 1, left, -1):
+            if A[order[position]] < A[order[position - 1]]:
+                swap(order, pred_h, position - 1, position)
+            i[0], j[0] = order[left], order[position]
             record(log)
     pred[:] = pred_h
 
@@ -99,7 +99,7 @@ class Heap(NamedTuple):
     order: NDArray[np.int64]  # [n] the node at every place
     pred_h: NDArray[np.int32]  # [n]
     parent: NDArray[np.int32]  # [n]
-    i: NDArray[np.int32]  # [1], as are those below
+    i: NDArray[np.int32]  # [1], as are the following fields
     j: NDArray[np.int32]
     largest: NDArray[np.int32]
     heap_size: NDArray[np.int32]
@@ -109,19 +109,19 @@ class Heap(NamedTuple):
 def show_heap(heap: Heap, size: int) -> None:
     """Show the heap of the first ``size`` nodes: pointers to their parents, all others their own, and the last node."""
     order = heap.order
-    for place in range(order.shape[0]):
-        heap.parent[order[place]] = order[(place - 1) // 2 if 0 < place < size else place]
+    for position in range(order.shape[0]):
+        heap.parent[order[position]] = order[(position - 1) // 2 if 0 < position < size else position]
     heap.heap_size[0] = order[size - 1]
 
 
 @inner
-def largest_of_family(A: NDArray[np.float64], order: NDArray[np.int64], size: int, place: int) -> int:
+def largest_of_family(A: NDArray[np.float64], order: NDArray[np.int64], size: int, parent: int) -> int:
     """Return the place of the largest key among a place of a heap and its children, the first of equal ones."""
-    found = place
-    for child in (2 * place + 1, 2 * place + 2):
-        if child < size and A[order[child]] > A[order[found]]:
-            found = child
-    return found
+    largest = parent
+    for child in (2 * parent + 1, 2 * parent + 2):
+        if child < size and A[order[child]] > A[order[largest]]:
+            largest = child
+    return largest
 
 
 @inner
@@ -131,17 +131,17 @@ def sink(log: Log, A: NDArray[np.float64], heap: Heap, size: int, top: int, turn
     ``j`` is the node then at that place, after the exchange, ``largest`` the one at the place where the largest key of
     the family was, and ``i`` the one at place ``turn``.
     """
-    place = top
+    position = top
     while True:
-        below = largest_of_family(A, heap.order, size, place)
-        if below != place:
-            swap(heap.order, heap.pred_h, place, below)
+        below = largest_of_family(A, heap.order, size, position)
+        if below != position:
+            swap(heap.order, heap.pred_h, position, below)
             show_heap(heap, size)
-        heap.i[0], heap.j[0], heap.largest[0] = heap.order[turn], heap.order[place], heap.order[below]
+        heap.i[0], heap.j[0], heap.largest[0] = heap.order[turn], heap.order[position], heap.order[below]
         record(log)
-        if below == place:
+        if below == position:
             return
-        place = below
+        position = below
 
 
 @algorithm(
@@ -175,8 +175,8 @@ def heapsort(
     i[0] = j[0] = largest[0] = n - 1
     phase[0] = BUILD
     record(log)
-    for place in range(n - 1, -1, -1):
-        sink(log, A, heap, n, place, place)
+    for position in range(n - 1, -1, -1):
+        sink(log, A, heap, n, position, position)
     for last in range(n - 1, 0, -1):
         swap(heap.order, pred_h, 0, last)
         show_heap(heap, last)
@@ -193,7 +193,7 @@ class Parts(NamedTuple):
 
     order: NDArray[np.int64]  # [n] the node at every place
     pred_h: NDArray[np.int32]  # [n]
-    p: NDArray[np.int32]  # [1], as are those below
+    p: NDArray[np.int32]  # [1], as are the following fields
     r: NDArray[np.int32]
     i: NDArray[np.int32]
     j: NDArray[np.int32]
@@ -221,11 +221,11 @@ def partition(log: Log, A: NDArray[np.float64], parts: Parts, first: int, last: 
     order, n = parts.order, A.shape[0]
     pivot = A[order[last]]
     end = first  # of the keys that are at most the pivot
-    for place in range(first, last):
-        if A[order[place]] <= pivot:
-            swap(order, parts.pred_h, end, place)
+    for position in range(first, last):
+        if A[order[position]] <= pivot:
+            swap(order, parts.pred_h, end, position)
             end += 1
-        show_places(parts, first, last, end, place)
+        show_places(parts, first, last, end, position)
         parts.i_rank[0] = end / n
         record(log)
     swap(order, parts.pred_h, end, last)
@@ -253,7 +253,7 @@ def quicksort(
 ) -> None:
     """Quicksort (section 7.1): divide the list at a pivot, then do the same left and right of it.
 
-    The steps are those of ``partition``; there is none before the first and none for a part of a single key.
+    The steps are the same as in ``partition``; there is none before the first and none for a part of a single key.
     """
     n = A.shape[0]
     parts = Parts(np.arange(n), pred_h, p, r, i, j, np.zeros(1))  # ranks are no hint here

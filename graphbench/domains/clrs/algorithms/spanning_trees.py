@@ -34,7 +34,7 @@ def edges_by_weight(A: NDArray[np.float64]) -> NDArray[np.int32]:
 
 @inner
 def _climb(log: Log, pi: NDArray[np.int32], at: NDArray[np.int32], seen: NDArray[np.int32]) -> None:
-    """Move ``at`` up to the root of its tree, a step per move; what it has seen points to it (path compression)."""
+    """Move ``at`` up to the root of its tree, a step per move; visited nodes point to it (path compression)."""
     while pi[at[0]] != at[0]:
         at[0] = pi[at[0]]
         for node in range(pi.shape[0]):

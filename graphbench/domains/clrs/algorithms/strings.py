@@ -1,4 +1,4 @@
-"""String matching (Cormen et al., chapter 32). Nodes are the letters of the haystack, then those of the needle."""
+"""String matching (Cormen et al., chapter 32). Nodes are the letters of the haystack, then of the needle."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _INPUTS = "string:node/mask, pos:node/scalar, key:node/categorical(4)"
 
 def _haystack_and_needle(T: Instances, P: Instances) -> Prepared:
     """Prepare a haystack ``T`` and a needle ``P``, which is not longer."""
-    found = two_strings("T", T, "P", P)
-    haystack, needle = (stack.shape[1] for stack in found.arguments)
+    prepared = two_strings("T", T, "P", P)
+    haystack, needle = (stack.shape[1] for stack in prepared.arguments)
     if needle > haystack:
         raise ArgumentError(
             f"the needle P has {needle} letters, the haystack T {haystack}; give a needle that is not longer"
         )
-    return found
+    return prepared
 
 
 @algorithm(
@@ -115,16 +115,16 @@ def kmp_matcher(
     phase[0] = 1
     match[0] = n
     matched = -1
-    for place in range(n):
-        i[0], s[0] = place, max(place - m + 1, 0)
+    for position in range(n):
+        i[0], s[0] = position, max(position - m + 1, 0)
         q[0], q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
         record(log)
-        while matched >= 0 and P[matched + 1] != T[place]:
+        while matched >= 0 and P[matched + 1] != T[position]:
             matched = prefix[matched]
             q[0], q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
             record(log)
-        if P[matched + 1] == T[place]:
+        if P[matched + 1] == T[position]:
             matched += 1
         if matched == m - 1:
-            match[0] = place - m + 1
+            match[0] = position - m + 1
             return

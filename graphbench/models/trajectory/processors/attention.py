@@ -1,6 +1,6 @@
 """Attention: GAT (Velickovic et al., 2018), GATv2 (Brody et al., 2022), memory networks (Sukhbaatar et al., 2015).
 
-Row u of the pairs is here the receiver of what its neighbours send: node u reads its own pairs (u, v).
+Here row u of the pairs is the receiver of its neighbours' messages: node u reads the pairs (u, v).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEGATIVE_SLOPE = 0.01
 
 @register_processor("gat", consumes="dense")
 class GAT(DenseProcessor):
-    """Attention over neighbours, whose logits are sums of linear maps of receiver, sender, pair and graph."""
+    """Attention over neighbours; the logits are sums of linear maps of receiver, sender, pair and graph."""
 
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
@@ -32,7 +32,7 @@ class GAT(DenseProcessor):
 
     @staticmethod
     def logit_width(config: TrajectoryModelConfig) -> int:
-        """Return the width of the sums from which logits are made."""
+        """Return the width of the sums from which logits are computed."""
         return config.heads
 
     def forward(self, step: Step) -> Tensor:
@@ -52,7 +52,7 @@ class GAT(DenseProcessor):
 
 @register_processor("gatv2", consumes="dense")
 class GATv2(GAT):
-    """GAT whose logits are networks of the sums, so that receivers may rank their senders differently."""
+    """GAT with logits that are networks of the sums, so that receivers may rank their senders differently."""
 
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
@@ -62,7 +62,7 @@ class GATv2(GAT):
 
     @staticmethod
     def logit_width(config: TrajectoryModelConfig) -> int:
-        """Return the width of the sums from which logits are made."""
+        """Return the width of the sums from which logits are computed."""
         return config.hidden
 
     def logits(self, total: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class MemoryNetwork(DenseProcessor):
         self.keep, self.last = linear(hidden, hidden), linear(hidden, hidden)
 
     def forward(self, step: Step) -> Tensor:
-        """Return the nodes after one look into memory, ``[B, n, h]``."""
+        """Return the nodes after one read of the memory, ``[B, n, h]``."""
         query = self.query(step.nodes[..., : self.config.hidden]) + self.graph(step.graph).unsqueeze(1)
         present = step.neighbours.to(query.dtype)
         matches = torch.einsum("bijd,bid->bij", step.pairs.project(self.key), query) * present

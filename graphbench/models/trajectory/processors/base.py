@@ -1,4 +1,4 @@
-"""What all processors of dense pairs share."""
+"""The base class of processors of dense pairs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _INITIAL_GATE_BIAS = -3.0
 
 @dataclass
 class Step:
-    """What a processor reads.
+    """The vectors that a processor reads in one step.
 
     Attributes:
         nodes: ``[B, n, 2h]``: the encoded nodes and the processor's output of the previous step, concatenated.
         pairs: The encoded pairs.
         graph: ``[B, h]``: the encoded graph.
-        neighbours: bool ``[B, n, n]``: which nodes send messages to which; the diagonal is set.
+        neighbours: bool ``[B, n, n]``: whether one node sends messages to another; the diagonal is set.
     """
 
     nodes: Tensor
@@ -38,11 +38,11 @@ class Step:
 class DenseProcessor(nn.Module):
     """Base class of processors of dense pairs: one step on the vectors of all nodes, the same at every step.
 
-    Subclasses implement ``forward``, which returns what ``norm`` makes of the new nodes.
+    Subclasses implement ``forward``, which applies ``norm`` to the new nodes.
 
     Attributes:
         makes_messages: Whether ``messages`` returns vectors of pairs.
-        norm: A layer normalisation, or nothing.
+        norm: A layer normalisation, or the identity.
     """
 
     makes_messages: ClassVar[bool] = False
@@ -57,7 +57,7 @@ class DenseProcessor(nn.Module):
         raise NotImplementedError
 
     def messages(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
-        """Return vectors of pairs for the decoders ``[B, n, n, h]``; the arguments are those of a ``Step``."""
+        """Return vectors of pairs for the decoders ``[B, n, n, h]``; the arguments are the fields of a ``Step``."""
         raise NotImplementedError(f"{type(self).__name__} makes no vectors of pairs")
 
 
@@ -75,6 +75,6 @@ class Gate(nn.Module):
         nn.init.constant_(self.last.bias, _INITIAL_GATE_BIAS)
 
     def forward(self, nodes: Tensor, received: Tensor, new: Tensor) -> Tensor:
-        """Return the mixture of ``new`` and the state before, the second half of ``nodes``."""
+        """Return the mixture of ``new`` and the previous state, which is the second half of ``nodes``."""
         gate = torch.sigmoid(self.last(torch.relu(self.of_nodes(nodes) + self.of_messages(received))))
         return torch.lerp(nodes[..., new.shape[-1] :].to(new.dtype), new, gate.to(new.dtype))

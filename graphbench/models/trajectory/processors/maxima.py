@@ -1,7 +1,7 @@
-"""Maxima over senders, whose gradient goes to the largest term alone.
+"""Maxima over senders; the gradient flows to the largest term alone.
 
 PyTorch's ``max`` along an inner axis is slow on CPUs (it is not vectorised), and the gradient of its ``amax`` needs the
-terms again. Here ``amax`` finds the maximum, and one small array of positions is all that is kept.
+terms again. Here ``amax`` computes the maximum, and only one small array of positions is kept.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ def max_over_senders(messages: Tensor) -> Tensor:
     """Return the maximum of ``messages [B, senders, n, h]`` over the senders, ``[B, n, h]``."""
     if not _needs_gradient(messages):
         return messages.amax(1)
-    found: Tensor = _MaxOverSenders.apply(messages)  # type: ignore[no-untyped-call]
-    return found
+    maxima: Tensor = _MaxOverSenders.apply(messages)  # type: ignore[no-untyped-call]
+    return maxima
 
 
 def max_plus(left: Tensor, right: Tensor) -> Tensor:
     """Return ``max over i of left[b, i, j] + right[b, i, k]`` for all pairs (j, k), ``[B, n, n, f]``.
 
-    A product of matrices in which sums are maxima and products are sums. The n^3 terms are never kept.
+    This is a matrix product in the (max, +) semiring. The n^3 terms are never kept.
 
     Args:
         left: ``[B, n, n, f]``.
@@ -36,51 +36,51 @@ def max_plus(left: Tensor, right: Tensor) -> Tensor:
     if not _needs_gradient(left, right):
         parts = (terms.amax(1) for _, terms in _terms(left, right))
         return functools.reduce(torch.maximum, parts)
-    found: Tensor = _MaxPlus.apply(left, right)  # type: ignore[no-untyped-call]
-    return found
+    maxima: Tensor = _MaxPlus.apply(left, right)  # type: ignore[no-untyped-call]
+    return maxima
 
 
 class _MaxOverSenders(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, messages: Tensor) -> Tensor:
-        largest, chosen = _largest(messages, 0)
-        ctx.save_for_backward(chosen)
+        largest, positions = _largest(messages, 0)
+        ctx.save_for_backward(positions)
         ctx.senders = messages.shape[1]
         return largest
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (chosen,), (gradient,) = ctx.saved_tensors, gradients
+        (positions,), (gradient,) = ctx.saved_tensors, gradients
         shape = (len(gradient), ctx.senders, *gradient.shape[1:])
-        return gradient.new_zeros(shape).scatter_(1, chosen.long().unsqueeze(1), gradient.unsqueeze(1))
+        return gradient.new_zeros(shape).scatter_(1, positions.long().unsqueeze(1), gradient.unsqueeze(1))
 
 
 class _MaxPlus(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
         parts = (_largest(terms, first) for first, terms in _terms(left, right))
-        largest, chosen = next(parts)
-        for other, place in parts:
-            chosen = torch.where(other > largest, place, chosen)
+        largest, positions = next(parts)
+        for other, other_positions in parts:
+            positions = torch.where(other > largest, other_positions, positions)
             largest = torch.maximum(largest, other)
-        ctx.save_for_backward(chosen)
+        ctx.save_for_backward(positions)
         return largest
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        (chosen,), (gradient,) = ctx.saved_tensors, gradients
-        chosen = chosen.long()
-        left = torch.zeros_like(gradient).scatter_add_(1, chosen.transpose(1, 2), gradient.transpose(1, 2))
-        return left, torch.zeros_like(gradient).scatter_add_(1, chosen, gradient)
+        (positions,), (gradient,) = ctx.saved_tensors, gradients
+        positions = positions.long()
+        left = torch.zeros_like(gradient).scatter_add_(1, positions.transpose(1, 2), gradient.transpose(1, 2))
+        return left, torch.zeros_like(gradient).scatter_add_(1, positions, gradient)
 
 
 def _terms(left: Tensor, right: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Yield some of the terms of ``max_plus``, ``[B, some i, n, n, f]``, after the first i of them."""
+    """Yield the terms of ``max_plus`` in chunks: the first i, and the terms ``[B, chunk of i, n, n, f]``."""
     samples, nodes, _, width = left.shape
-    at_once = max(1, cells_at_once(left.device) // (samples * nodes * nodes * width))
-    for i in range(0, nodes, at_once):
-        chosen = slice(i, i + at_once)
-        yield i, left[:, chosen].unsqueeze(3) + right[:, chosen].unsqueeze(2)
+    chunk = max(1, cells_at_once(left.device) // (samples * nodes * nodes * width))
+    for i in range(0, nodes, chunk):
+        block = slice(i, i + chunk)
+        yield i, left[:, block].unsqueeze(3) + right[:, block].unsqueeze(2)
 
 
 def _needs_gradient(*tensors: Tensor) -> bool:
@@ -90,6 +90,6 @@ def _needs_gradient(*tensors: Tensor) -> bool:
 def _largest(terms: Tensor, first: int) -> tuple[Tensor, Tensor]:
     """Return the maximum of ``terms`` over axis 1, and its int16 position, counted from ``first``."""
     largest = terms.amax(1)
-    places = torch.arange(terms.shape[1], dtype=torch.int16, device=terms.device).view(-1, *[1] * (terms.dim() - 2))
-    chosen = (terms >= largest.unsqueeze(1)).to(torch.int16).mul_(places).amax(1)
-    return largest, chosen + first
+    offsets = torch.arange(terms.shape[1], dtype=torch.int16, device=terms.device).view(-1, *[1] * (terms.dim() - 2))
+    positions = (terms >= largest.unsqueeze(1)).to(torch.int16).mul_(offsets).amax(1)
+    return largest, positions + first

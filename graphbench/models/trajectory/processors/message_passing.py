@@ -1,7 +1,7 @@
 """Message passing: MPNN (Gilmer et al., 2017), PGN (Velickovic et al., 2020), Deep Sets, Triplet-GMPNN.
 
 A message is a two-layer network of the sum of linear maps of sender, receiver, pair and graph; a node takes the
-maximum over its senders. The outputs of the linear maps are summed, so no concatenation of width 4h is made.
+maximum over its senders. The outputs of the linear maps are summed, so no concatenation of width 4h is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEIGHBOURS_ONLY = ("pgn",)
 @register_processor("pgn", consumes="dense")
 @register_processor("gmpnn", consumes="dense")
 class MessagePassing(DenseProcessor):
-    """MPNN: all pairs of nodes send messages; PGN: neighbours alone; GMPNN: MPNN with a gate."""
+    """MPNN: all pairs of nodes send messages; PGN: only neighbours do; GMPNN: MPNN with a gate."""
 
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
@@ -54,8 +54,8 @@ class MessagePassing(DenseProcessor):
         return max_over_senders(messages)
 
     def network(self, total: Tensor) -> Tensor:
-        """Return the messages ``[..., h]`` of the sums of all that they depend on, which are overwritten."""
-        rows = total.relu_().flatten(0, -2)  # the inner layer's output is no view, so it may be overwritten too
+        """Return the messages ``[..., h]`` computed from the sums ``total``, which are overwritten."""
+        rows = total.relu_().flatten(0, -2)  # the inner layer's output is not a view, so it may also be overwritten
         messages: Tensor = self.outer(self.inner(rows).relu_())
         return messages.view(total.shape)
 
@@ -63,7 +63,7 @@ class MessagePassing(DenseProcessor):
 @register_processor("triplet_mpnn", consumes="dense")
 @register_processor("triplet_gmpnn", consumes="dense")
 class TripletMessagePassing(MessagePassing):
-    """MPNN whose pairs exchange messages too, over all triples of nodes (Dudzik and Velickovic, 2022)."""
+    """MPNN in which pairs also exchange messages, over all triples of nodes (Dudzik and Velickovic, 2022)."""
 
     makes_messages: ClassVar[bool] = True
 
@@ -81,7 +81,7 @@ class TripletMessagePassing(MessagePassing):
         return torch.relu(thin_linear(triplets, self.widen.weight.t().contiguous(), self.widen.bias))
 
     def triplets(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
-        """Return for every pair (j, k) the maximum over i of the triple's features, ``[B, n, n, narrow]``.
+        """Return the maximum of a triple's features over i for every pair (j, k), ``[B, n, n, narrow]``.
 
         A triple's features are the sum of terms of i, j, k, (i, j), (i, k), (j, k) and the graph. Terms without i
         leave the maximum, so only two terms are added per triple.
