@@ -13,18 +13,28 @@ from graphbench.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from graphbench.catalog.names import card, list_datasets
     from graphbench.catalog.resources import register_data
-    from graphbench.data.components.domain import Domain, register
+    from graphbench.data.components.domain import Domain, register_domain
     from graphbench.evaluation.metrics.registry import register_metric
     from graphbench.evaluation.score import Score
     from graphbench.loader import Loader, Splits
     from graphbench.models.processors import register_processor
+    from graphbench.models.registry import register_architecture
+    from graphbench.models.tabular.estimators import register_estimator
+    from graphbench.records.record import RunRecord
     from graphbench.records.table import results
     from graphbench.tasks.evaluator import Evaluator
     from graphbench.tasks.registry import register_task
+    from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
     from graphbench.training.run import train
     from graphbench.tuning.optimizer import Optimizer
 
 _LAZY = {
+    "register_estimator": "graphbench.models.tabular.estimators",
+    "register_architecture": "graphbench.models.registry",
+    "load_run": "graphbench.training.evaluate",
+    "evaluate_run": "graphbench.training.evaluate",
+    "evaluate_model": "graphbench.training.evaluate",
+    "RunRecord": "graphbench.records.record",
     "Domain": "graphbench.data.components.domain",
     "Loader": "graphbench.loader",
     "Splits": "graphbench.loader",
@@ -36,7 +46,7 @@ _LAZY = {
     "card": "graphbench.catalog.names",
     "list_datasets": "graphbench.catalog.names",
     "results": "graphbench.records.table",
-    "register": "graphbench.data.components.domain",
+    "register_domain": "graphbench.data.components.domain",
     "register_data": "graphbench.catalog.resources",
     "register_metric": "graphbench.evaluation.metrics.registry",
     "register_processor": "graphbench.models.processors",
@@ -47,13 +57,19 @@ __all__ = [
     "Evaluator",
     "Loader",
     "Optimizer",
+    "RunRecord",
     "Score",
     "Splits",
     "__version__",
     "card",
+    "evaluate_model",
+    "evaluate_run",
     "list_datasets",
-    "register",
+    "load_run",
+    "register_architecture",
     "register_data",
+    "register_domain",
+    "register_estimator",
     "register_metric",
     "register_processor",
     "register_task",

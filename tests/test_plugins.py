@@ -56,7 +56,7 @@ GENERATORS = {
         unique=False,
     )
 }
-DOMAIN = graphbench.register(graphbench.Domain("toys", generators=GENERATORS))
+DOMAIN = graphbench.register_domain(graphbench.Domain("toys", generators=GENERATORS))
 """
 CARD = """
 version: 1
@@ -253,8 +253,8 @@ print(len(splits.train))
         ("import a_package_that_is_not_there", "ModuleNotFoundError: No module named 'a_package_that_is_not_there'"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("import graphbench; graphbench.register_data('/nowhere/toys')", "/nowhere/toys, which does not exist"),
-        ("import graphbench; graphbench.register(graphbench.Domain('co'))", "registers the domain 'co', which "),
-        ("import graphbench; graphbench.register(graphbench.Domain('no name'))", "'no name' is no identifier"),
+        ("import graphbench; graphbench.register_domain(graphbench.Domain('co'))", "registers the domain 'co', which "),
+        ("import graphbench; graphbench.register_domain(graphbench.Domain('no name'))", "'no name' is no identifier"),
     ],
 )  # fmt: skip
 def test_a_broken_plugin_is_named_and_stops_nothing(package, broken, reason):
@@ -388,7 +388,7 @@ def read(folder):
     return {name: generate(Parameters(), None, np.arange(5), None) for name in ("train", "val", "test")}
 
 
-graphbench.register(graphbench.Domain("my_files", sources={"paths": file_source("my_files.paths", read)}))
+graphbench.register_domain(graphbench.Domain("my_files", sources={"paths": file_source("my_files.paths", read)}))
 """
 
 

@@ -74,7 +74,7 @@ GENERATOR = Generator(
     shard_size=lambda parameters: 10,
     unique=False,
 )
-graphbench.register(graphbench.Domain("drawn", generators={"random": GENERATOR}))
+graphbench.register_domain(graphbench.Domain("drawn", generators={"random": GENERATOR}))
 graphbench.register_data("drawn_graphs")
 
 

@@ -165,7 +165,9 @@ def domain() -> Iterator[None]:
         "nodes": labeller("nodes", lambda effort, number, graph: {"own": np.arange(graph.num_nodes[0])}),
     }
     views = {"complement": View("layers.complement", 1, complement)}
-    graphbench.register(graphbench.Domain("layers", generators={"graphs": own}, labellers=labellers, views=views))
+    graphbench.register_domain(
+        graphbench.Domain("layers", generators={"graphs": own}, labellers=labellers, views=views)
+    )
     yield
     unregister("layers")
 
@@ -428,7 +430,7 @@ def test_a_view_that_lacks_a_feature_is_refused(card: Card, tmp_path: Path) -> N
     path = ensure_split(card, "train", tmp_path, workers=1)
     unregister("layers")
     views = {"complement": View("layers.complement", 1, lambda samples: replace(complement(samples), values={}))}
-    graphbench.register(
+    graphbench.register_domain(
         graphbench.Domain(
             "layers",
             views=views,

@@ -19,7 +19,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import Domain, find_generator, register, unregister
+from graphbench.data.components.domain import Domain, find_generator, register_domain, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
@@ -110,7 +110,7 @@ def make(tmp_path):
     """Return a function that gives the card, with other keys."""
     maker = Generator("counting.up", 1, Parameters, generate, None, lambda p, s: {}, lambda p: 7, unique=False)
     wheel = Structure("counting.wheel", Wheel, build)
-    register(Domain("counting", generators={"up": maker}, structures={"wheel": wheel}))
+    register_domain(Domain("counting", generators={"up": maker}, structures={"wheel": wheel}))
 
     def card(**changes):
         path = tmp_path / "cards" / "counting" / "toy.yaml"
@@ -230,7 +230,7 @@ def test_a_reader_gives_states_and_the_card_the_rest(make, tmp_path):
         }
 
     source = file_source("mine.states", read)
-    register(Domain("mine", sources={"states": source}))
+    register_domain(Domain("mine", sources={"states": source}))
     try:
         drawn, given = opened(card, tmp_path / "drawn"), opened(source.card(card, tmp_path), tmp_path / "given")
     finally:

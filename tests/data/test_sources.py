@@ -21,7 +21,7 @@ import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, PluginError, StoreError
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import Domain, find_domain, find_generator, register, unregister
+from graphbench.data.components.domain import Domain, find_domain, find_generator, register_domain, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.source_choice import source_name, source_of
 from graphbench.data.sources.downloads import Download
@@ -70,7 +70,7 @@ def registered():
 
     def add(*downloads):
         source = file_source("mine.paths", read_paths, downloads=downloads)
-        return register(Domain("mine", sources={"paths": source}))
+        return register_domain(Domain("mine", sources={"paths": source}))
 
     yield add
     unregister("mine")
@@ -189,7 +189,10 @@ def test_what_does_not_go_together(files, tmp_path, registered):
         graphbench.Loader("algoreas/mst_easy", source="mine.path", folder=files)
     with pytest.raises(PluginError, match="registers the domain 'mine', which"):
         namespace = {"__name__": "somebody_else"}
-        exec("from graphbench.data.components.domain import Domain, register; register(Domain('mine'))", namespace)
+        exec(
+            "from graphbench.data.components.domain import Domain, register_domain; register_domain(Domain('mine'))",
+            namespace,
+        )
     assert "paths" in find_domain("mine").parts("source")
 
 

@@ -80,7 +80,7 @@ def portfolio_domain() -> Any:
         statistics=lambda parameters, samples: {"density": samples.values["density"].astype(np.float64)},
         shard_size=lambda parameters: 1000,
     )
-    yield graphbench.register(graphbench.Domain("portfolios", generators={"density": generator}))
+    yield graphbench.register_domain(graphbench.Domain("portfolios", generators={"density": generator}))
     unregister("portfolios")
 
 

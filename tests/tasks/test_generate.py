@@ -126,7 +126,9 @@ def domain():
             "ring": [{EDGE_INDEX: ring(int(length)).edge_index} for length in samples.values["length"]]
         },
     )
-    yield graphbench.register(graphbench.Domain("cycles", generators={"lengths": lengths}, judges={"judge": own}))
+    yield graphbench.register_domain(
+        graphbench.Domain("cycles", generators={"lengths": lengths}, judges={"judge": own})
+    )
     unregister("cycles")
 
 

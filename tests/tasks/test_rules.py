@@ -43,7 +43,7 @@ RULES = {
 
 @pytest.fixture(autouse=True)
 def toy_rules() -> Iterator[None]:
-    graphbench.register(graphbench.Domain("toyrules", rules=RULES))
+    graphbench.register_domain(graphbench.Domain("toyrules", rules=RULES))
     yield
     unregister("toyrules")
     SEEN.clear()

@@ -33,4 +33,4 @@ ARCHIVE = Download(
     unpacked_size=200_000_000,
 )
 SOURCE = file_source("measured.trees", read_trees, downloads=(ARCHIVE,))
-graphbench.register(Domain("measured", sources={"trees": SOURCE}))
+graphbench.register_domain(Domain("measured", sources={"trees": SOURCE}))

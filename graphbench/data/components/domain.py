@@ -1,7 +1,8 @@
 """Domains: objects that list the generators, labellers, sources, judges, builders, views and other parts of one.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
-imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
+imported when first needed. Others are registered by a plug-in or a
+script: ``graphbench.register_domain(Domain(...))``.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _packages(folders: tuple[str, ...]) -> dict[str, str]:
 _DOMAINS: Registry[Domain] = Registry("domain", CardError, _built_in)
 
 
-def register(domain: Domain) -> Domain:
+def register_domain(domain: Domain) -> Domain:
     """Register a domain of a plug-in or a script, and return it.
 
     Generation in worker processes needs a domain that they can load: registered by a plug-in, or by a module that they
@@ -123,7 +124,7 @@ def register(domain: Domain) -> Domain:
         PluginError: If the name is no identifier, or another domain has it.
     """
     if not isinstance(domain, Domain):
-        raise PluginError(f"register takes a Domain, got {type(domain).__name__}")
+        raise PluginError(f"register_domain takes a Domain, got {type(domain).__name__}")
     if not domain.name.isidentifier():
         raise PluginError(f"the domain name {domain.name!r} is no identifier; use letters, digits and underscores")
     _DOMAINS.add(domain.name, domain, calling_module())

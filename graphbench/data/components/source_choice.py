@@ -12,7 +12,7 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.core.files import default_root
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
-from graphbench.data.components.domain import Domain, find_domain, find_part, register
+from graphbench.data.components.domain import Domain, find_domain, find_part, register_domain
 from graphbench.data.components.file_sources import FileSource, Reader, file_source
 from graphbench.data.sources.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources.zenodo import ZenodoFiles
@@ -21,7 +21,7 @@ GENERATED = "generated"
 IMPORTED = "imported"
 
 _READERS: dict[str, FileSource] = {}
-register(Domain(IMPORTED, sources=_READERS))
+register_domain(Domain(IMPORTED, sources=_READERS))
 
 
 def _source_of_reader(read: Reader) -> FileSource:

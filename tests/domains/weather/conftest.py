@@ -13,7 +13,7 @@ import graphbench
 from graphbench.catalog.families import load_family
 from graphbench.catalog.names import catalog
 from graphbench.data.arrays.quantisation import unpack
-from graphbench.data.components.domain import Domain, register, unregister
+from graphbench.data.components.domain import Domain, register_domain, unregister
 from graphbench.data.components.generators import Generator
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import states_as_samples
@@ -60,7 +60,7 @@ def small(tmp_path, recorded):
         unique=False,
         unique_inputs=True,
     )
-    register(Domain("recorded", generators={"weather": maker}))
+    register_domain(Domain("recorded", generators={"weather": maker}))
     path = Path(graphbench.card("weather/sim_t21").path)
     content = yaml.safe_load(path.read_text())
     for key in ("variants", "description"):

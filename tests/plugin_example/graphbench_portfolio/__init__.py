@@ -4,5 +4,5 @@ import graphbench
 from graphbench_portfolio import choose, nearest, processor  # noqa: F401  (they register what they define)
 from graphbench_portfolio.heuristics import GENERATORS
 
-graphbench.register(graphbench.Domain("portfolio", generators=GENERATORS))
+graphbench.register_domain(graphbench.Domain("portfolio", generators=GENERATORS))
 graphbench.register_data("graphbench_portfolio")
