@@ -26,10 +26,10 @@ def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]
     unread = list(facts)
     while unread:
         x, y, r = unread.pop()
-        known = pairs.setdefault((x, y), set())
-        if r in known:
+        derived_relations = pairs.setdefault((x, y), set())
+        if r in derived_relations:
             continue
-        known.add(r)
+        derived_relations.add(r)
         leaving.setdefault(x, []).append((y, r))
         arriving.setdefault(y, []).append((x, r))
         if r in chosen.inverses:

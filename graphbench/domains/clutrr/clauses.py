@@ -149,7 +149,7 @@ def clause_of(code: int, k: int) -> Clause:
     """
     if not 0 <= code < NUM_RELATIONS**k:
         raise ClauseError(f"clause {code!r} is out of range; those of {k} relations end at {NUM_RELATIONS**k - 1}")
-    return tuple(NEUTRAL[int(code) // NUM_RELATIONS**place % NUM_RELATIONS] for place in reversed(range(k)))
+    return tuple(NEUTRAL[int(code) // NUM_RELATIONS**digit % NUM_RELATIONS] for digit in reversed(range(k)))
 
 
 def told_relations(rules: str, family: FamilyParameters) -> NDArray[np.int8]:
@@ -187,8 +187,8 @@ def _listed(rules: str, k: int, family: FamilyParameters) -> tuple[Clause, ...]:
         children = family.max_children
         largest = draw_family(FamilyParameters(family.generations, children, children, float(family.marriage > 0)), 0)
         matrix = largest.relations
-        place = np.stack([largest.generation, largest.father >= 0])
-        starts = np.unique(place, axis=1, return_index=True)[1].tolist()  # others of a place have the same clauses
+        roles = np.stack([largest.generation, largest.father >= 0])
+        starts = np.unique(roles, axis=1, return_index=True)[1].tolist()  # others of a place have the same clauses
     relations = [[NEUTRAL[r] if r >= 0 else "" for r in row] for row in matrix.tolist()]
     return tuple(clause for clause in product(NEUTRAL, repeat=k) if _occurs(clause, rules, relations, starts))
 
@@ -209,14 +209,14 @@ def _occurs(clause: Clause, rules: str, relations: Relations, starts: list[int])
     )
 
 
-def _paths(clause: Clause, begun: list[int], relations: Relations) -> Iterator[list[int]]:
+def _paths(clause: Clause, start: list[int], relations: Relations) -> Iterator[list[int]]:
     """Yield the paths of a clause that go on from those people, nobody twice."""
-    if len(begun) > len(clause):
-        yield begun
+    if len(start) > len(clause):
+        yield start
         return
-    for person, relation in enumerate(relations[begun[-1]]):
-        if relation == clause[len(begun) - 1] and person not in begun:
-            yield from _paths(clause, [*begun, person], relations)
+    for person, relation in enumerate(relations[start[-1]]):
+        if relation == clause[len(start) - 1] and person not in start:
+            yield from _paths(clause, [*start, person], relations)
 
 
 def _resolves(path: list[int], relations: Relations, compositions: Mapping[tuple[str, str], str]) -> bool:

@@ -189,9 +189,9 @@ def draw_family(parameters: FamilyParameters, key: int, index: int = 0, attempt:
         FamilyError: If one of these is no whole number in its range.
     """
     numbers = {"index": index, "attempt": attempt, "stream": stream}
-    place, tried, generator = (place_of(name, value, FamilyError) for name, value in numbers.items())
-    shape, most = parameters.shape, parameters.most_people
-    people, relations = _draw_one(key_of(key, FamilyError), place, tried, generator, shape, most)
+    position, redraw, generator = (place_of(name, value, FamilyError) for name, value in numbers.items())
+    shape, max_people = parameters.shape, parameters.most_people
+    people, relations = _draw_one(key_of(key, FamilyError), position, redraw, generator, shape, max_people)
     columns = {name: people[:, c].copy() for name, c in _COLUMN_OF.items()}
     return Family(**columns, relations=relations)
 

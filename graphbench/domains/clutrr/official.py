@@ -104,7 +104,7 @@ def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]
         for row in _read_file(file):
             rows.setdefault("train" if file.part == "train" else _split_name(row), []).append(row)
     _check_apart(rows, Path(folder))
-    splits = {split: _official_split(found, seed) for split, found in rows.items()}
+    splits = {split: _official_split(split_rows, seed) for split, split_rows in rows.items()}
     _warn(splits, Path(folder))
     return splits
 
@@ -223,8 +223,8 @@ def _split_name(row: OfficialRow) -> str:
 def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> None:
     """Raise if a puzzle is in two splits."""
     home: dict[str, str] = {}
-    for split, found in rows.items():
-        for row in found:
+    for split, split_rows in rows.items():
+        for row in split_rows:
             if home.setdefault(row.id, split) != split:
                 raise StoreError(
                     f"{folder}: the puzzle {row.id!r} is in {home[row.id]!r} and in {split!r}; training and test files "
@@ -234,9 +234,9 @@ def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> Non
 
 def _warn(splits: Mapping[str, OfficialSplit], folder: Path) -> None:
     """Log one warning that counts what is wrong or missing, if anything is."""
-    found = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
-    if found:
-        _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(found))
+    faults = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
+    if faults:
+        _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(faults))
 
 
 def _official_split(rows: Sequence[OfficialRow], seed: int) -> OfficialSplit:
@@ -278,14 +278,14 @@ def _marks(places: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
 
 def _entities(row: OfficialRow, seed: int) -> dict[str, int]:
     """Return name -> the number that stands for it, drawn for this puzzle."""
-    own = int.from_bytes(hashlib.blake2b(row.id.encode(), digest_size=8).digest(), "little")
-    numbers = np.random.default_rng([seed, own]).permutation(NUM_ENTITIES)[: len(row.genders)]
+    puzzle_seed = int.from_bytes(hashlib.blake2b(row.id.encode(), digest_size=8).digest(), "little")
+    numbers = np.random.default_rng([seed, puzzle_seed]).permutation(NUM_ENTITIES)[: len(row.genders)]
     return dict(zip(row.genders, numbers.tolist(), strict=True))
 
 
 def _tokens(story: str, entity: Mapping[str, int]) -> str:
     """Return a story's words, people as ``@ent7``; a name in brackets that nobody has stays a word."""
-    anonymous = NAME.sub(lambda found: f" @ent{entity[found[1]]} " if found[1] in entity else f" {found[1]} ", story)
+    anonymous = NAME.sub(lambda match: f" @ent{entity[match[1]]} " if match[1] in entity else f" {match[1]} ", story)
     return " ".join(_TOKEN.findall(anonymous.lower()))
 
 
@@ -339,17 +339,17 @@ def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
         (
             "labels",
             "labels are false: the path implies another relation or gender",
-            _those(rows, (v == "false" for v in verdicts)),
+            _rows_where(rows, (v == "false" for v in verdicts)),
         ),
         (
             "labels",
             "labels are not implied by the path under the sound rules",
-            _those(rows, (v == "open" for v in verdicts)),
+            _rows_where(rows, (v == "open" for v in verdicts)),
         ),
         ("noise", "puzzles have other noise than the paper says of their task", noisy),
         ("stories", "stories do not name both people asked about", nameless),
-        ("proofs", "proofs do not begin with the answer", _those(rows, (not _proves(row) for row in rows))),
-        ("duplicates", "puzzles share their id with another", _those(rows, (times[row.id] > 1 for row in rows))),
+        ("proofs", "proofs do not begin with the answer", _rows_where(rows, (not _proves(row) for row in rows))),
+        ("duplicates", "puzzles share their id with another", _rows_where(rows, (times[row.id] > 1 for row in rows))),
     )
     for about, what, faulty in kinds:
         yield Finding(about, what, faulty, len(rows))
@@ -358,7 +358,7 @@ def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
     yield Finding("noise relations", f"noise facts have no known relation (class {NOT_STATED})", unknown, every)
 
 
-def _those(rows: Iterable[OfficialRow], faulty: Iterable[bool]) -> list[Faulty]:
+def _rows_where(rows: Iterable[OfficialRow], faulty: Iterable[bool]) -> list[Faulty]:
     return [(row, "") for row, is_faulty in zip(rows, faulty, strict=True) if is_faulty]
 
 

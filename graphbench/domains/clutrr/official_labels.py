@@ -144,8 +144,8 @@ def _derived(row: OfficialRow, role: Mapping[Pair, int]) -> dict[Pair, int]:
     """Return the classes of those noise facts that can have but one."""
     genders = [GENDERS.index(gender) for gender in row.genders.values()]
     facts = _path_facts(row)
-    known = _derivable(facts, "paper")
-    possible = {edge: set(known.get(edge, ())) for edge in role}
+    derivable = _derivable(facts, "paper")
+    possible = {edge: set(derivable.get(edge, ())) for edge in role}
     made = _expansions(row.story_edges, role, facts, genders) if noise_fault(row) is None else ()
     for edge, relations in made:
         possible[edge] = relations & possible[edge] if possible[edge] else relations

@@ -275,8 +275,8 @@ def named_people(row: OfficialRow) -> set[str]:
 
 def contradictions(row: OfficialRow) -> Iterator[Problem]:
     """Yield (column, problem) where columns of a row contradict each other, those that others rest on first."""
-    found = list(_of_people(row)) or list(_of_counts(row))
-    yield from found or [*_of_path(row), *_of_words(row), *_of_names(row)]
+    basic = list(_of_people(row)) or list(_of_counts(row))
+    yield from basic or [*_of_path(row), *_of_words(row), *_of_names(row)]
 
 
 def _held(*checks: tuple[bool, str, str]) -> Iterator[Problem]:
@@ -286,7 +286,7 @@ def _held(*checks: tuple[bool, str, str]) -> Iterator[Problem]:
 def _of_people(row: OfficialRow) -> Iterator[Problem]:
     """Yield what is wrong with the people of a row: those of its facts and its query."""
     names = list(row.genders)
-    known = set(range(len(names)))
+    people = set(range(len(names)))
     unknown = [name for name in row.query if name not in row.genders]
     asker, asked = row.query_edge
     others = f"not two of the {len(names)} people of 'genders'"
@@ -294,13 +294,13 @@ def _of_people(row: OfficialRow) -> Iterator[Problem]:
         (not row.id.strip(), "id", "it is empty"),
         (len(names) > NUM_ENTITIES, "genders", f"{len(names)} people, at most {NUM_ENTITIES} can be told apart"),
         (bool(unknown), "query", f"{', '.join(map(repr, unknown))} is not among the people of 'genders'"),
-        (asker == asked or not {asker, asked} <= known, "query_edge", others),
+        (asker == asked or not {asker, asked} <= people, "query_edge", others),
         (
-            {asker, asked} <= known and (names[asker], names[asked]) != row.query,
+            {asker, asked} <= people and (names[asker], names[asked]) != row.query,
             "query_edge",
             f"not the people of 'query', {row.query}",
         ),
-        (not _people(row) <= known, "story_edges", f"a person who is none of the {len(names)} of 'genders'"),
+        (not _people(row) <= people, "story_edges", f"a person who is none of the {len(names)} of 'genders'"),
         (any(x == y for x, y in row.story_edges), "story_edges", "a fact about one person"),
     )
 

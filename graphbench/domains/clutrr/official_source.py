@@ -89,21 +89,21 @@ def official_card(card: Card, folder: Path) -> Card:
     """
     if card.data_seed:
         refuse_other_draws(None, card.data_seed)
-    place = folder.expanduser().resolve()
-    content = _content(place)
-    parts = _read(str(place), content)
-    _require_enough(parts, place)
-    _require_own_tasks(card, place)
+    root = folder.expanduser().resolve()
+    content = _content(root)
+    parts = _read(str(root), content)
+    _require_enough(parts, root)
+    _require_own_tasks(card, root)
     tasks = {name: part.rows[0].task for name, part in parts.items() if name != "train"}
-    held = _splits_of_parts(card, tasks, place)
-    _warn_of_missing(str(place), _missing_tasks(card, tasks.values()))
-    facts = {"folder": str(place), "content": content}
+    held = _splits_of_parts(card, tasks, root)
+    _warn_of_missing(str(root), _missing_tasks(card, tasks.values()))
+    facts = {"folder": str(root), "content": content}
 
     def spec(names: Sequence[str], val: bool | None = None) -> SplitSpec:
         parameters = {**facts, "tasks": list(names), "val": val}
         count = len(_rows(OfficialParameters.model_validate(parameters)))
-        own = _listed(tasks[name] for name in names if name in tasks)
-        shift = f"published test task{'s' if len(names) > 1 else ''} {own}" if own else None
+        task_list = _listed(tasks[name] for name in names if name in tasks)
+        shift = f"published test task{'s' if len(names) > 1 else ''} {task_list}" if task_list else None
         return SplitSpec(count=count, parameters=parameters, shift=shift)
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
@@ -122,8 +122,8 @@ def official_card(card: Card, folder: Path) -> Card:
 def with_official_metadata(card: Card) -> Card:
     """Return the card of generated puzzles with what is said of published ones: source, licence, nothing measured."""
     source = card.source.model_copy(update={"deviations": _DEVIATIONS, "url": _URL})
-    own = {"description": _DESCRIPTION, "licence": LICENCE, "source": source, "protocol": PROTOCOL, "measured": None}
-    return card.model_copy(update=own)
+    update = {"description": _DESCRIPTION, "licence": LICENCE, "source": source, "protocol": PROTOCOL, "measured": None}
+    return card.model_copy(update=update)
 
 
 @lru_cache(maxsize=8)
@@ -136,8 +136,8 @@ def _warn_of_missing(folder: str, missing: str) -> None:
 
 
 def _require_enough(parts: Mapping[str, OfficialSplit], folder: Path) -> None:
-    for part, found in (("training", "train" in parts), ("test", parts.keys() - {"train"})):
-        if not found:
+    for part, is_present in (("training", "train" in parts), ("test", parts.keys() - {"train"})):
+        if not is_present:
             raise StoreError(f"{folder} has no {part} file; take the folder as published")
     rows = len(parts["train"])
     if rows < _VAL_SHARE:
@@ -255,10 +255,10 @@ def _require_own_tasks(card: Card, folder: Path) -> None:
         return
     names = " or ".join(other.id for other in fitting)
     remedy = f"the folder stands for {names}: load it as that" if names else "the folder stands for no dataset of ours"
-    own = _of_splits(card, ["train"])
+    trained_on = _of_splits(card, ["train"])
     raise StoreError(
         f"{folder} holds training puzzles of the tasks {_listed(train)} and test puzzles of {_listed(test)}; {card.id} "
-        f"is trained on {_listed(own)} and tested on {_listed(_of_splits(card, card.ood))}; {remedy}"
+        f"is trained on {_listed(trained_on)} and tested on {_listed(_of_splits(card, card.ood))}; {remedy}"
     )
 
 
@@ -277,7 +277,10 @@ def _splits_of_parts(card: Card, tasks: Mapping[str, str], folder: Path) -> dict
         StoreError: If no part is of a task of ``test``.
     """
     wanted = {split: _of_splits(card, [split]) for split in ("test", *card.ood)}
-    held = {split: tuple(part for part, task in tasks.items() if task in own) for split, own in wanted.items()}
+    held = {
+        split: tuple(part for part, task in tasks.items() if task in split_tasks)
+        for split, split_tasks in wanted.items()
+    }
     if not held["test"]:
         raise StoreError(
             f"{folder} has no test file of the tasks {_listed(wanted['test'])}, which are the test split of {card.id}; "
@@ -296,7 +299,7 @@ def _missing_tasks(card: Card, tasks: Iterable[str]) -> str:
     The files test the tasks that are trained on, and of every shift the longest paths.
     """
     shifted = [_of_splits(card, [split]) for split in card.ood]
-    published = _of_splits(card, ["train"]).union(max(own, key=_numbers) for own in shifted)
+    published = _of_splits(card, ["train"]).union(max(split_tasks, key=_numbers) for split_tasks in shifted)
     return _listed(published - set(tasks))
 
 
@@ -307,12 +310,12 @@ def _listed(tasks: Iterable[str]) -> str:
 
 def _of_splits(card: Card, splits: Iterable[str]) -> Tasks:
     """Return the published names of what splits of generated puzzles hold: 2.3 is three facts, supporting noise."""
-    found = set()
+    names = set()
     for split in splits:
         parameters = card.split(split).parameters
         noise = _NOISE_OF_TASK[parameters.get("noise", "none")]
-        found |= {f"{noise}.{k}" for k in parameters["lengths"]}
-    return frozenset(found)
+        names |= {f"{noise}.{k}" for k in parameters["lengths"]}
+    return frozenset(names)
 
 
 def _numbers(task: str) -> list[int]:

@@ -42,12 +42,12 @@ def check_puzzles(
         stream = STORY_STREAM + int(puzzles.draw[i])
         family = draw_family(parameters.families, key, int(indices[i]), int(tries[i]), stream)
         members = puzzles.member[puzzles.node_ptr[i] : puzzles.node_ptr[i + 1]].tolist()
-        found = [
+        problems = [
             *story_problems(puzzle, parameters.k, parameters.rules, parameters.noise),
             *_family_problems(puzzle, members, family, parameters),
             *_clause_problems(puzzle, listed, parameters.held_out),
         ]
-        findings += [f"puzzle {i}: {problem}" for problem in found]
+        findings += [f"puzzle {i}: {problem}" for problem in problems]
     return findings
 
 
@@ -156,5 +156,5 @@ def _family_problems(puzzle: Puzzle, members: list[int], family: Family, paramet
 def _clause_problems(puzzle: Puzzle, listed: frozenset[tuple[str, ...]], mode: str) -> list[str]:
     if mode == "any":
         return []
-    own = tuple(word for _, _, word in puzzle.path) if len(puzzle.clause) == 2 else puzzle.clause
-    return [] if (own in listed) == (mode == "only") else [f"{own} is drawn though held_out is {mode}"]
+    clause = tuple(word for _, _, word in puzzle.path) if len(puzzle.clause) == 2 else puzzle.clause
+    return [] if (clause in listed) == (mode == "only") else [f"{clause} is drawn though held_out is {mode}"]

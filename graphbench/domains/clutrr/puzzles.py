@@ -81,9 +81,9 @@ class PuzzleParameters:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 2 <= self.k <= LONGEST:
             raise PuzzleError(f"k is {self.k!r}; give a whole number of facts from 2 to {LONGEST}")
         rule_set(self.rules)
-        for name, value, known in (("noise", self.noise, NOISES), ("held_out", self.held_out, MODES)):
-            if value not in known:
-                raise PuzzleError(f"{name} is {value!r}; give one of {', '.join(known)}")
+        for name, value, choices in (("noise", self.noise, NOISES), ("held_out", self.held_out, MODES)):
+            if value not in choices:
+                raise PuzzleError(f"{name} is {value!r}; give one of {', '.join(choices)}")
         if self.held_out != "any" and self.k > LONGEST_LISTED:
             raise PuzzleError(
                 f"held_out is {self.held_out!r} for k = {self.k}; clauses are held out of up to {LONGEST_LISTED} facts"

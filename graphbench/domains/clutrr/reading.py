@@ -65,12 +65,12 @@ def read_story(text: str, people: Collection[str]) -> list[Fact]:
             both genders.
     """
     _check_arguments(text, people)
-    tokens, known = tokens_of(text), frozenset(people)
-    if not known.intersection(tokens):
-        some = ", ".join(sorted(known)[:5]) or "nobody"
+    tokens, names = tokens_of(text), frozenset(people)
+    if not names.intersection(tokens):
+        some = ", ".join(sorted(names)[:5]) or "nobody"
         raise TextError(f"the story {text[:80]!r} names none of its people ({some}); give the names that it uses")
-    keys = [token if token in known else token.lower() for token in tokens]
-    readings, furthest = _readings(keys, known)
+    keys = [token if token in names else token.lower() for token in tokens]
+    readings, furthest = _readings(keys, names)
     if not readings:
         sentence = _sentence_around(text, furthest)
         raise TextError(f"cannot read {sentence!r}: no template is worded so; give templates' wordings and all people")
@@ -117,17 +117,17 @@ def _readings(keys: Sequence[str], people: frozenset[str]) -> tuple[list[list[Fa
 
 def _groups(keys: Sequence[str], start: int, people: frozenset[str]) -> tuple[list[tuple[int, list[Fact]]], int]:
     """Return ends and facts of the groups of sentences that begin at ``start``, and the first token that fits none."""
-    found = []
+    groups = []
     furthest = start
     open_ways: list[tuple[_Node, int, tuple[str, ...], tuple[str, ...]]] = [(_tree(), start, (), ())]
     while open_ways:
-        node, place, named, called = open_ways.pop()
+        node, position, named, called = open_ways.pop()
         for pattern in node.get(_END, ()):
-            found.append((place, [(named[x], named[y], called[word]) for x, y, word in pattern]))
-        furthest = max(furthest, place)
-        if place == len(keys):
+            groups.append((position, [(named[x], named[y], called[word]) for x, y, word in pattern]))
+        furthest = max(furthest, position)
+        if position == len(keys):
             continue
-        key = keys[place]
+        key = keys[position]
         if key in people:
             named = named if key in named else (*named, key)
             branches: tuple[_Key, ...] = (named.index(key),)
@@ -136,8 +136,8 @@ def _groups(keys: Sequence[str], start: int, people: frozenset[str]) -> tuple[li
             branches = (key, _KIN[word_number(key) % 2])
         else:
             branches = (key,)
-        open_ways.extend((node[branch], place + 1, named, called) for branch in branches if branch in node)
-    return found, furthest
+        open_ways.extend((node[branch], position + 1, named, called) for branch in branches if branch in node)
+    return groups, furthest
 
 
 @lru_cache(maxsize=1)
@@ -189,9 +189,9 @@ def _sentence_around(text: str, token: int) -> str:
     """Return the sentence in which a token of a text stands, or the last sentence if there are no more tokens."""
     tokens = tokens_of(text)
     token = min(token, len(tokens) - 1)
-    place = 0
+    position = 0
     for earlier in tokens[:token]:
-        place = text.index(earlier, place) + len(earlier)
-    place = text.index(tokens[token], place)
-    begin = max((match.end() for match in re.finditer(r"[.!?]\s+", text) if match.end() <= place), default=0)
+        position = text.index(earlier, position) + len(earlier)
+    position = text.index(tokens[token], position)
+    begin = max((match.end() for match in re.finditer(r"[.!?]\s+", text) if match.end() <= position), default=0)
     return re.split(r"(?<=[.!?])\s", text[begin:].strip(), maxsplit=1)[0]

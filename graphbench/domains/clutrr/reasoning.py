@@ -66,8 +66,8 @@ def closure(
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
-    known = _masks(len(people), ends, relation, tables)
-    return {(people[x], people[y]): frozenset(relations_of(int(known[x, y]))) for x, y in np.argwhere(known).tolist()}
+    masks = _masks(len(people), ends, relation, tables)
+    return {(people[x], people[y]): frozenset(relations_of(int(masks[x, y]))) for x, y in np.argwhere(masks).tolist()}
 
 
 def solve(
@@ -109,14 +109,16 @@ def answer(edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Per
         StoryError: What ``solve`` raises; no facts lead from one to the other; there is no answer or more than one.
     """
     facts = _facts(edges)
-    found = sorted(solve(facts, query, rules))
+    answers = sorted(solve(facts, query, rules))
     x, y = query
-    if len(found) > 1:
-        raise StoryError(f"the facts give {len(found)} answers to what {y!r} is to {x!r}: {', '.join(found)}; need one")
-    if not found:
+    if len(answers) > 1:
+        raise StoryError(
+            f"the facts give {len(answers)} answers to what {y!r} is to {x!r}: {', '.join(answers)}; need one"
+        )
+    if not answers:
         reason = "but the rules derive no relation" if _are_linked(facts, query) else "as no path of facts joins them"
         raise StoryError(f"what {y!r} is to {x!r} has no answer, {reason}; add facts")
-    return found[0]
+    return answers[0]
 
 
 def relations_of(mask: int) -> Iterator[str]:

@@ -69,7 +69,7 @@ def left_fold(relations: Iterable[str], rules: str = "sound") -> str | None:
     steps = list(relations)
     if not steps:
         raise StoryError("a fold of no relations; give at least one")
-    return reduce(lambda r1, r2: None if r1 is None else compose(r1, r2, rules), steps[1:], _known(steps[0]))
+    return reduce(lambda r1, r2: None if r1 is None else compose(r1, r2, rules), steps[1:], _checked_relation(steps[0]))
 
 
 def left_fold_answers(questions: Questions, rules: str = "sound") -> NDArray[np.int8]:
@@ -78,12 +78,12 @@ def left_fold_answers(questions: Questions, rules: str = "sound") -> NDArray[np.
     Raises:
         UnknownRules: If there is no such set of rules.
     """
-    found, genders = path_clauses(questions)
+    clauses, genders = path_clauses(questions)
     folded: dict[tuple[int, ...], int] = {}
-    for clause in set(found):
+    for clause in set(clauses):
         head = left_fold((NEUTRAL[r] for r in clause), rules) if clause else None
         folded[clause] = NO_ANSWER if head is None else relation_number(head)
-    return _words([folded[clause] for clause in found], genders)
+    return _words([folded[clause] for clause in clauses], genders)
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,16 @@ class ClauseTable:
             StoryError: If there are no puzzles.
         """
         counts: dict[tuple[int, ...], Counter[int]] = {}
-        found, _ = path_clauses(questions)
-        for clause, word in zip(found, questions.answer.tolist(), strict=True):
+        clauses, _ = path_clauses(questions)
+        for clause, word in zip(clauses, questions.answer.tolist(), strict=True):
             counts.setdefault(clause, Counter())[word // 2] += 1
         answers = {clause: _most_frequent(counter) for clause, counter in counts.items()}
         return cls(answers, majority_answer(questions))
 
     def predict(self, questions: Questions) -> NDArray[np.int8]:
         """Return the answers of the table: ``int8[S]`` words by number."""
-        found, genders = path_clauses(questions)
-        words = _words([self.answers.get(clause, NO_ANSWER) for clause in found], genders)
+        clauses, genders = path_clauses(questions)
+        words = _words([self.answers.get(clause, NO_ANSWER) for clause in clauses], genders)
         return np.where(words == NO_ANSWER, self.fallback, words).astype(np.int8)
 
 
@@ -188,7 +188,7 @@ def _path_ends(questions: Questions) -> tuple[_Array, _Array, NDArray[np.bool_]]
     """Return the words of the first and the last fact of every path, 0 where there is none, and where there is one."""
     words, lengths = _shortest_paths(*_arrays(questions))
     has_path = lengths > 0
-    ends = [words[np.arange(len(words)), place] for place in (np.zeros_like(lengths), np.maximum(lengths - 1, 0))]
+    ends = [words[np.arange(len(words)), column] for column in (np.zeros_like(lengths), np.maximum(lengths - 1, 0))]
     first, last = (np.where(has_path, end, 0) for end in ends)
     return first, last, has_path
 
@@ -211,8 +211,8 @@ def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Arra
     people = all(array.shape == nodes.shape for array in (counts, asker, asked)) and nodes.ndim == 1
     total = int(counts.sum())
     if not people or counts.min(initial=0) < 0 or edges.shape != (total, 2) or relation.shape != (total,):
-        found = ", ".join(str(list(array.shape)) for array in arrays)
-        raise ArgumentError(f"the arrays of {len(nodes)} questions with {total} facts have the shapes {found}")
+        shapes = ", ".join(str(list(array.shape)) for array in arrays)
+        raise ArgumentError(f"the arrays of {len(nodes)} questions with {total} facts have the shapes {shapes}")
     limits = ((edges, np.repeat(nodes, counts)[:, None]), (relation, 2 * NUM_RELATIONS), (asker, nodes), (asked, nodes))
     for array, limit in limits:
         if (wrong := (array < 0) | (array >= limit)).any():
@@ -220,7 +220,7 @@ def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Arra
     return arrays
 
 
-def _known(relation: str) -> str | None:
+def _checked_relation(relation: str) -> str | None:
     return NEUTRAL[relation_number(relation)]
 
 
@@ -243,20 +243,20 @@ def _exact_answers(
     asked: NDArray[np.int64],
     deduction: Deduction,
 ) -> NDArray[np.int8]:
-    most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
-    known = np.empty((most, most), np.uint16)
-    open_facts = np.empty(most * most * NUM_RELATIONS, np.int64)
+    max_people = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
+    derived = np.empty((max_people, max_people), np.uint16)
+    open_facts = np.empty(max_people * max_people * NUM_RELATIONS, np.int64)
     relation_of = np.full(MASKS, NO_ANSWER, np.int64)
     for r in range(NUM_RELATIONS):
         relation_of[1 << r] = r
     answers = np.full(num_nodes.shape[0], NO_ANSWER, np.int8)
     first = 0
     for s in range(num_nodes.shape[0]):
-        known[:] = 0
+        derived[:] = 0
         num_open, gender = 0, 0
         for e in range(first, first + num_edges[s]):
             num_open = note(
-                known,
+                derived,
                 open_facts,
                 num_open,
                 edges[e, 0],
@@ -265,8 +265,8 @@ def _exact_answers(
             )
             if edges[e, 1] == asked[s]:
                 gender = relation[e] % 2
-        derive_all(known, num_nodes[s], open_facts, num_open, deduction)
-        answer = relation_of[known[asker[s], asked[s]]]
+        derive_all(derived, num_nodes[s], open_facts, num_open, deduction)
+        answer = relation_of[derived[asker[s], asked[s]]]
         if answer >= 0:
             answers[s] = 2 * answer + gender
         first += num_edges[s]

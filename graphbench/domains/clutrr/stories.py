@@ -184,8 +184,8 @@ def _check_people(told: _Puzzles, most: tuple[int, int]) -> None:
 
 def _check_facts(told: _Puzzles, step: NDArray[Any]) -> None:
     puzzle = np.repeat(np.arange(len(told.path)), np.diff(told.edge_ptr))
-    place = np.arange(len(puzzle)) - told.edge_ptr[:-1][puzzle]
-    on_path = place < told.path[puzzle]
+    rank = np.arange(len(puzzle)) - told.edge_ptr[:-1][puzzle]
+    on_path = rank < told.path[puzzle]
     unknown = (told.word < 0) | (told.word >= NUM_WORDS)
     if unknown.any():
         raise TextError(f"unknown word {told.word[unknown][0]}; words of kinship are numbered 0 to {NUM_WORDS - 1}")
@@ -195,9 +195,9 @@ def _check_facts(told: _Puzzles, step: NDArray[Any]) -> None:
         gender = GENDERS[told.gender[told.y[where]]]
         raise TextError(f"puzzle {puzzle[where]} calls a {gender} person {WORDS[told.word[where]]!r}")
     linked = np.ones(len(puzzle), bool)
-    linked[1:] = (place[1:] == 0) | ~on_path[1:] | (told.y[:-1] == told.x[1:])
-    broken = on_path & ~(linked & (step == place)) | (told.x == told.y)
-    first = on_path & (place == 0)
+    linked[1:] = (rank[1:] == 0) | ~on_path[1:] | (told.y[:-1] == told.x[1:])
+    broken = on_path & ~(linked & (step == rank)) | (told.x == told.y)
+    first = on_path & (rank == 0)
     if broken.any():
         raise TextError(
             f"the facts of puzzle {puzzle[broken.argmax()]} make no path: give steps 0, 1, ..., each from the y of the "
@@ -262,8 +262,8 @@ def _choose_form(
         template = (template + 1) % counts[kind]
     is_used[kind, template] = True
     bits = gender[x[first]]
-    for place in range(length):
-        bits |= gender[y[first + place]] << (place + 1)
+    for position in range(length):
+        bits |= gender[y[first + position]] << (position + 1)
     return bases[kind] + (template << (length + 1)) + bits
 
 
@@ -293,10 +293,10 @@ def _choose(
             fact += length
             number += 1
         order = permutation(state, number)
-        for place in range(number):
-            groups[begin + place] = runs[order[place]]
-            first = groups[begin + place, 0]
-            sentence[first : first + groups[begin + place, 1]] = place
+        for position in range(number):
+            groups[begin + position] = runs[order[position]]
+            first = groups[begin + position, 0]
+            sentence[first : first + groups[begin + position, 1]] = position
         num_groups[i] = number
     return num_groups
 

@@ -297,7 +297,7 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def validated(model: type[_Model], content: Any, what: str) -> _Model:
+def validated(model: type[_Model], content: Any, file_name: str) -> _Model:
     """Return a file's content as a model.
 
     Raises:
@@ -309,7 +309,7 @@ def validated(model: type[_Model], content: Any, what: str) -> _Model:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise TemplateError(f"{what}: {where + ': ' if where else ''}{message}") from None
+        raise TemplateError(f"{file_name}: {where + ': ' if where else ''}{message}") from None
 
 
 @lru_cache(maxsize=1)
@@ -353,10 +353,10 @@ def templates_of(part: str, seed: int = 0) -> tuple[Template, ...]:
     Raises:
         TextError: If there is no such part.
     """
-    for known in PARTS:
-        if part == known and not seed:
-            return template_file().templates(known)
-        if part == known:
+    for name in PARTS:
+        if part == name and not seed:
+            return template_file().templates(name)
+        if part == name:
             of_test = _texts_of_test(seed)
             return tuple(t for t in template_file().every_template() if (t.text in of_test) == (part == "test"))
     raise TextError(f"unknown part {part!r} of the templates; give 'train' or 'test'")

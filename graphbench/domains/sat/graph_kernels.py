@@ -4,7 +4,7 @@ Many formulas are handled at once, as one formula with disjoint variables: varia
 number ``v - 1`` plus the number of variables of all earlier formulas. The code of a positive literal is twice the
 number of its variable, and the code of a negative literal is 1 more, so ``code ^ 1`` is the negation.
 
-A relation is a pair ``(first, items)``. The items of ``i`` are ``items[first[i]:first[i + 1]]``, distinct and ascending.
+A relation is a pair ``(first, items)``: ``items[first[i]:first[i + 1]]`` are the items of ``i``, distinct, ascending.
 """
 
 from __future__ import annotations

@@ -25,8 +25,11 @@ POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"
 _BLOCK = 1 << 24
 _MERGED = 1 << 22
-_GROWTH, _LEAST = 50, 1 << 28  # an archive may hold this many times its size, and this many bytes in any case
-_MOST_FILES = 20_000_000
+_GROWTH, _MIN_UNPACKED_BYTES = (
+    50,
+    1 << 28,
+)  # an archive may hold this many times its size, and this many bytes in any case
+_MAX_FILES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -120,15 +123,15 @@ def merged(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], first: int) -> Iterator[Block]:
-    most, total, number = max(_LEAST, _GROWTH * path.stat().st_size), 0, -1
+    most, total, number = max(_MIN_UNPACKED_BYTES, _GROWTH * path.stat().st_size), 0, -1
     for count, info in enumerate(archive):
         total += info.size + tarfile.BLOCKSIZE
         archive.members = []  # type: ignore[attr-defined] # which would keep every entry
         problem = path_problem(info.name)
         if not (info.isreg() or info.isdir()):
             problem = "is a link or a special file"
-        elif count >= _MOST_FILES:
-            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        elif count >= _MAX_FILES:
+            problem = f"is beyond the {_MAX_FILES:,} files allowed"
         elif total > most:
             problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
         if problem:

@@ -109,9 +109,9 @@ def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRow
             rows.append([int(value) for value in values if value is not None])
             written.append(str(post.get("text") or "") if texts else "")
     values_of_rows = np.array(rows, np.int64).reshape(-1, len(COLUMNS))
-    own, valid = _checked(values_of_rows)
+    checked, valid = _checked(values_of_rows)
     kept = [text for text, is_valid in zip(written, valid.tolist(), strict=True) if is_valid] if texts else []
-    return PostRows(own, kept, malformed + int((~valid).sum()), shared)
+    return PostRows(checked, kept, malformed + int((~valid).sum()), shared)
 
 
 def _checked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:

@@ -77,25 +77,25 @@ def read_snapshot(
         StoreError: If a file is missing, damaged or unsafe, the texts are not embedded, or nobody posted in both
             intervals.
     """
-    for journal, what in (
+    for journal, table in (
         (prepare_posts(folder, progress, shared=shared), "posts"),
         (prepare_interactions(folder, kind, progress), kind),
     ):
         if not journal.rows:
             raise StoreError(
-                f"{folder} has no row of {what} that can be read ({journal.malformed:,} lines are malformed); give the "
-                "folder of the archive of Bluesky"
+                f"{folder} has no row of {table} that can be read ({journal.malformed:,} lines are malformed); give "
+                "the folder of the archive of Bluesky"
             )
     times = end_of_day(START) - 1440, end_of_day(seen_until), end_of_day(predicted_until)
     contents = contents_by_part(folder, shared=shared) if embedded else ()
     rows = posts_by_part(folder, shared=shared), interactions_by_part(folder, kind)
-    found = snapshot_of_parts(*rows, contents, times, median=median, loops=loops)
-    if found is None:
+    snapshot = snapshot_of_parts(*rows, contents, times, median=median, loops=loops)
+    if snapshot is None:
         raise StoreError(
             f"in {folder} nobody with an edge of {kind} posted until {seen_until} and from then to {predicted_until}; "
             "take the whole archive"
         )
-    return found
+    return snapshot
 
 
 def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Samples]:
@@ -104,20 +104,20 @@ def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Sa
     Raises:
         StoreError: As :func:`read_snapshot` does.
     """
-    found = {}
+    splits = {}
     for split, seen_until, predicted_until in zip(CORE_SPLITS, DATES[:-1], DATES[1:], strict=True):
         samples = snapshot_as_samples([read_snapshot(folder, kind, seen_until, predicted_until, shared=shared)])
         content = samples.values["content"].astype(np.float16)
-        found[split] = replace(samples, values={**samples.values, "content": content})
-    return found
+        splits[split] = replace(samples, values={**samples.values, "content": content})
+    return splits
 
 
 def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
     """Yield what was found in the files."""
     folder = Path(FileParameters.model_validate(card.split("train").parameters).folder)
     for table, journal in facts(folder).items():
-        what = "left out" if table == "posts" else "counted as posts"
-        shared = f", {journal.shared:,} are reposts of others' posts and {what}" if table not in KINDS else ""
+        treatment = "left out" if table == "posts" else "counted as posts"
+        shared = f", {journal.shared:,} are reposts of others' posts and {treatment}" if table not in KINDS else ""
         words = f"{journal.rows:,} rows, {journal.malformed:,} malformed lines{shared}"
         yield Row("all files", table, True, words, "noted" if journal.malformed else "")
 
@@ -128,31 +128,31 @@ def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, 
     def describe(card: Card) -> Card:
         return card.model_copy(update={"protocol": protocol, "measured": None, "overlapping": True})
 
-    found = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
-    generator = replace(found.generator, statistics=degree_statistics)
+    source = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
+    generator = replace(source.generator, statistics=degree_statistics)
     report = None if read is read_tensors else _report
-    return replace(found, generator=generator, report=report, describe=describe, part_of=protocol)
+    return replace(source, generator=generator, report=report, describe=describe, part_of=protocol)
 
 
 def _sources(
     protocol: str, read: Callable[..., dict[str, Samples]], downloads: Any = (), **options: Any
 ) -> dict[str, FileSource]:
     """Return the source that users name, which chooses by card, and those of each kind of interactions."""
-    own = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
+    by_kind = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
 
     def card_of_files(card: Card, folder: Path) -> Card:
         if card.generator != "social.archive":
             raise CardError(
                 f"{card.address} is simulated; source={protocol!r} has social/quotes, social/replies and social/reposts"
             )
-        source = own[str(card.split("train").parameters["kind"])]
+        source = by_kind[str(card.split("train").parameters["kind"])]
         return source.describe(source.card(card, folder))
 
-    any_of_them = next(iter(own.values()))
+    any_of_them = next(iter(by_kind.values()))
     named = FileSource(
         f"social.{protocol}", card_of_files, ARCHIVE, any_of_them.describe, any_of_them.report, downloads
     )
-    return {protocol: named, **{f"{protocol}_{kind}": source for kind, source in own.items()}}
+    return {protocol: named, **{f"{protocol}_{kind}": source for kind, source in by_kind.items()}}
 
 
 def _refuse(

@@ -71,8 +71,8 @@ def prepare_posts(folder: Path, progress: bool | None = None, *, shared: bool = 
     """
 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
-        found = parse_posts(block.content, shared=shared)
-        return found.rows, found.malformed, found.shared
+        parsed = parse_posts(block.content, shared=shared)
+        return parsed.rows, parsed.malformed, parsed.shared
 
     return _prepare(folder, posts_file(folder), _POSTS[shared], ("json", "jsonl", "ndjson"), parse, progress)
 
@@ -137,13 +137,13 @@ def _prepare(
     parse: Callable[[Block], tuple[NDArray[np.int32], int, int]],
     progress: bool | None,
 ) -> Journal:
-    place, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
-    journal = _read_journal(place, identity)
+    journal_path, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
+    journal = _read_journal(journal_path, identity)
     if journal.done:
         return journal
-    with clear_errors(place.parent, "write", ELSEWHERE), ExitStack() as files:
+    with clear_errors(journal_path.parent, "write", ELSEWHERE), ExitStack() as files:
         files.enter_context(only_here(folder))
-        journal = _read_journal(place, identity)  # another process may have finished it
+        journal = _read_journal(journal_path, identity)  # another process may have finished it
         if journal.done:
             return journal
         paths = _part_paths(folder, table)
@@ -172,11 +172,11 @@ def _prepare(
                     committed = journal.rows
                     for stream in streams:
                         stream.flush()
-                    write_json(place, asdict(journal))
+                    write_json(journal_path, asdict(journal))
         for stream in streams:
             stream.flush()
         journal.done = True
-        write_json(place, asdict(journal))
+        write_json(journal_path, asdict(journal))
     if journal.malformed:
         _LOG.warning(
             "%s: %s lines of %s are malformed and left out; %s rows are read",
@@ -191,15 +191,15 @@ def _append(streams: Sequence[IO[bytes]], rows: NDArray[np.int32], journal: Jour
     bounds = np.searchsorted(part[order], np.arange(PARTS + 1))
     ordered = np.ascontiguousarray(rows[order])
     for number, stream in enumerate(streams):
-        own = ordered[bounds[number] : bounds[number + 1]]
-        stream.write(own.tobytes())
-        journal.sizes[number] += own.nbytes
+        part_rows = ordered[bounds[number] : bounds[number + 1]]
+        stream.write(part_rows.tobytes())
+        journal.sizes[number] += part_rows.nbytes
 
 
-def _read_journal(place: Path, identity: list[str | int]) -> Journal:
+def _read_journal(path: Path, identity: list[str | int]) -> Journal:
     """Return the journal of a table; a fresh one if there is none of this archive."""
     try:
-        journal = Journal(**load_json(place))
+        journal = Journal(**load_json(path))
     except (OSError, TypeError, ValueError, json.JSONDecodeError):
         return Journal(identity)
     return journal if journal.archive == identity else Journal(identity)
@@ -207,10 +207,10 @@ def _read_journal(place: Path, identity: list[str | int]) -> Journal:
 
 def facts(folder: Path) -> dict[str, Journal]:
     """Return the journals of the tables that are prepared."""
-    found = {}
+    journals = {}
     for table in (*_POSTS, *KINDS):
-        place = folder / PREPARED / f"{table}.json"
-        if place.is_file():
-            with damage_named(place, remedy=f"delete the folder {place.parent} and it will be made again"):
-                found[table] = Journal(**load_json(place))
-    return found
+        path = folder / PREPARED / f"{table}.json"
+        if path.is_file():
+            with damage_named(path, remedy=f"delete the folder {path.parent} and it will be made again"):
+                journals[table] = Journal(**load_json(path))
+    return journals

@@ -99,8 +99,8 @@ class Calibration:
 
     def settings(self, last: int) -> NDArray[np.float64]:
         """Return the settings of :func:`~.simulator_kernels.write_posts`; ``last`` is the last minute."""
-        own = (self.threads, self.own_reposts, self.own_quotes)
-        return np.array([self.most_posts, self.most_readers, *own, last], np.float64)
+        probabilities = (self.threads, self.own_reposts, self.own_quotes)
+        return np.array([self.most_posts, self.most_readers, *probabilities, last], np.float64)
 
     def circles(self, users: int) -> int:
         """Return the number of circles of every community in a network of some users."""

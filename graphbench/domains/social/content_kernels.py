@@ -16,7 +16,7 @@ from graphbench.domains.rng import next_u64, seed
 from graphbench.domains.social.simulator_tables import normal_quantiles
 
 _PROJECTION = 0x50C1A1  # seed of the projection, which is the same in all networks
-_ROWS_AT_ONCE = 1 << 16
+_ROW_BATCH = 1 << 16
 _USER_NOISE, _PERIOD_NOISE = 4, 5  # streams
 _BYTE, _SHIFT = np.uint64(0xFF), np.uint64(8)
 _UNIT = np.float32(2 * 3**0.5 / 255)  # uniform bytes have then the deviation 1
@@ -59,11 +59,11 @@ def content_rows(
     period = np.searchsorted(ends, time).astype(np.uint8)
     slots = np.unique(user.astype(np.int64) * len(ends) + period)
     parts = np.empty((len(slots), width), np.float16)
-    first = np.searchsorted(user, slots[::_ROWS_AT_ONCE] // len(ends))
-    for number, begin in enumerate(range(0, len(slots), _ROWS_AT_ONCE)):
-        rows = np.zeros((min(_ROWS_AT_ONCE, len(slots) - begin), width), np.float32)
-        own = slots[begin : begin + len(rows)]
-        _fill(key, user, period, topic, int(first[number]), own, len(ends), vectors, style, deviations, rows)
+    first = np.searchsorted(user, slots[::_ROW_BATCH] // len(ends))
+    for number, begin in enumerate(range(0, len(slots), _ROW_BATCH)):
+        rows = np.zeros((min(_ROW_BATCH, len(slots) - begin), width), np.float32)
+        batch = slots[begin : begin + len(rows)]
+        _fill(key, user, period, topic, int(first[number]), batch, len(ends), vectors, style, deviations, rows)
         parts[begin : begin + len(rows)] = rows
     owner, at = np.divmod(slots, len(ends))
     return owner.astype(np.int32), ends[at].astype(np.int32), parts

@@ -44,8 +44,10 @@ def write_archive(history: Network, folder: Path) -> list[Path]:
             for name, content in _files_of_posts(history):
                 _add(archive, name, content)
         with _tarball(graphs) as archive:
-            for kind, own in history.interactions.items():
-                rows = np.stack([own.source, own.target, stamps_of_minutes(own.time)], axis=1)
+            for kind, interactions in history.interactions.items():
+                rows = np.stack(
+                    [interactions.source, interactions.target, stamps_of_minutes(interactions.time)], axis=1
+                )
                 order = np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2]))
                 text = io.StringIO()
                 text.write("source,target,date\n")
@@ -77,7 +79,7 @@ def _files_of_posts(history: Network) -> Iterator[tuple[str, bytes]]:
     for user, first, last in zip(users.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         lines = []
         for i in range(first, last):
-            own = {
+            post = {
                 "post_id": i,
                 "user_id": user,
                 "instance": "sim.social",
@@ -91,7 +93,7 @@ def _files_of_posts(history: Network) -> Iterator[tuple[str, bytes]]:
                 **dict.fromkeys(("repost_from", "reposted_author", "quotes", "quoted_author", "labels")),
                 **dict.fromkeys(("sent_label", "sent_score")),
             }
-            lines.append(json.dumps(own))
+            lines.append(json.dumps(post))
         yield f"user_posts/{user}.jsonl", ("\n".join(lines) + "\n").encode()
 
 

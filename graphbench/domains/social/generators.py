@@ -26,7 +26,7 @@ from graphbench.domains.social.simulator_tables import START
 from graphbench.domains.social.snapshots import Snapshot, snapshot
 from graphbench.domains.social.tables import end_of_day
 
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 
 
 class SnapshotParameters(StrictModel):
@@ -66,7 +66,7 @@ class SnapshotParameters(StrictModel):
 @lru_cache(maxsize=1)
 def network(users: int, seed: int, width: int) -> Network:
     """Return the simulated history; the last one is kept, as the splits and kinds of a dataset are parts of it."""
-    return simulate(users, seed, width=width, threads=min(_MOST_THREADS, os.cpu_count() or 1))
+    return simulate(users, seed, width=width, threads=min(_MAX_THREADS, os.cpu_count() or 1))
 
 
 @lru_cache(maxsize=1)
@@ -76,11 +76,11 @@ def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
     Raises:
         GenerationError: If the network is too small to have one.
     """
-    own = network(parameters.users, parameters.seed, parameters.width)
+    history = network(parameters.users, parameters.seed, parameters.width)
     times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
     options = {"median": parameters.median, "loops": parameters.loops}
     try:
-        return snapshot(own.posts, own.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
+        return snapshot(history.posts, history.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise GenerationError(f"a network of {parameters.users:,} users is too small: {error}") from error
 
@@ -93,10 +93,10 @@ def _generate(
 
 
 def _check(parameters: SnapshotParameters, samples: Samples) -> list[str]:
-    own = network(parameters.users, parameters.seed, parameters.width)
+    history = network(parameters.users, parameters.seed, parameters.width)
     times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
     settings = parameters.kind, parameters.median, parameters.loops
-    return [problem for i in range(len(samples)) for problem in check_snapshot(own, times, settings, samples, i)]
+    return [problem for i in range(len(samples)) for problem in check_snapshot(history, times, settings, samples, i)]
 
 
 def _redraw(parameters: SnapshotParameters, data_seed: int) -> SnapshotParameters:

@@ -33,13 +33,13 @@ def stochastic(state: NDArray[np.uint64], value: float) -> int:
 @inner
 def interpolated(corners: _Floats, values: _Floats, at: float) -> float:
     """Return a piecewise linear function at a place; corners are rising."""
-    place = np.searchsorted(corners, at)
-    if place == 0:
+    right = np.searchsorted(corners, at)
+    if right == 0:
         return values[0]
-    if place >= corners.shape[0]:
+    if right >= corners.shape[0]:
         return values[corners.shape[0] - 1]
-    low, high = corners[place - 1], corners[place]
-    return values[place - 1] + (values[place] - values[place - 1]) * (at - low) / (high - low)
+    low, high = corners[right - 1], corners[right]
+    return values[right - 1] + (values[right] - values[right - 1]) * (at - low) / (high - low)
 
 
 @inner
@@ -67,8 +67,8 @@ def _draw_followed(
     begin, count = ticket_ptr[first], ticket_ptr[last] - ticket_ptr[first]
     if count <= 0:
         return -1
-    found = tickets[begin + below(state, count)]
-    return -1 if found == user else int(found)
+    drawn = tickets[begin + below(state, count)]
+    return -1 if drawn == user else int(drawn)
 
 
 @kernel
@@ -184,12 +184,12 @@ def _happens(bits: np.uint64, shift: np.uint64, probability: float) -> bool:
 
 @inner
 def _record(
-    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], place: int, kind: int, source: int, target: int, when: int
+    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], row: int, kind: int, source: int, target: int, when: int
 ) -> int:
     """Write an interaction to its place, if there is room; return the next place."""
-    if place < events[0].shape[0]:
-        events[0][place], events[1][place], events[2][place], events[3][place] = kind, source, target, when
-    return place + 1
+    if row < events[0].shape[0]:
+        events[0][row], events[1][row], events[2][row], events[3][row] = kind, source, target, when
+    return row + 1
 
 
 @inner

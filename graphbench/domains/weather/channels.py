@@ -59,8 +59,10 @@ def is_surface(variable: str) -> bool:
         return True
     if variable in ATMOSPHERE:
         return False
-    known = (*SURFACE, *ATMOSPHERE)
-    raise ArgumentError(f"unknown variable {variable!r}{closest(variable, known)} (there are {', '.join(known)})")
+    variables = (*SURFACE, *ATMOSPHERE)
+    raise ArgumentError(
+        f"unknown variable {variable!r}{closest(variable, variables)} (there are {', '.join(variables)})"
+    )
 
 
 CHANNELS = channel_names()

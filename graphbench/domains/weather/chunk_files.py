@@ -65,8 +65,8 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
         if check is not None:
             head = head_of(path, file, _HEAD)
             fault = None if head is None else check(*head, most)
-        elif stream is not None and isinstance(path, Path) and (place := path / file).is_file():
-            fault = _fault_of_stream(place, stream(), most)
+        elif stream is not None and isinstance(path, Path) and (chunk_path := path / file).is_file():
+            fault = _fault_of_stream(chunk_path, stream(), most)
         if fault is not None:
             raise StoreError(
                 f"cannot read {name} of {path}{since}: the file {file} {fault}, so a chunk is damaged; copy the store "
@@ -113,11 +113,11 @@ def _fault_of_stream(file: Path, decoder: Any, most: int) -> str | None:
     left = most
     try:
         with open_regular(file) as stream:
-            while left >= 0 and not decoder.eof and (given := stream.read(_PIECE)):
+            while left >= 0 and not decoder.eof and (packed := stream.read(_PIECE)):
                 while left >= 0 and not decoder.eof:
-                    left -= len(decoder.decompress(given, _PIECE))
-                    given = getattr(decoder, "unconsumed_tail", b"")  # of zlib; the others keep it
-                    if not given and getattr(decoder, "needs_input", True):
+                    left -= len(decoder.decompress(packed, _PIECE))
+                    packed = getattr(decoder, "unconsumed_tail", b"")  # of zlib; the others keep it
+                    if not packed and getattr(decoder, "needs_input", True):
                         break
     except PACKED_ERRORS as error:
         return fault_of(error)

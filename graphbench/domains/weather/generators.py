@@ -65,14 +65,14 @@ _KEPT: dict[tuple[Run, int, int], NDArray[np.float32]] = {}  # the states simula
 def _states(run: Run, count: int, parameters: SimulationParameters) -> NDArray[np.float32]:
     """Return at least ``count`` first states of a run; those of the last few runs are kept in memory."""
     key = run, parameters.latitudes, parameters.longitudes
-    found = _KEPT.pop(key, None)
-    if found is None or len(found) < count:
+    states = _KEPT.pop(key, None)
+    if states is None or len(states) < count:
         whole = 1 + -(-(count - 1) // (CHUNK_DAYS * _PER_DAY)) * CHUNK_DAYS * _PER_DAY  # to the end of a chunk
-        found = simulate(run, whole, parameters.latitudes, parameters.longitudes)
-    _KEPT[key] = found
+        states = simulate(run, whole, parameters.latitudes, parameters.longitudes)
+    _KEPT[key] = states
     while len(_KEPT) > _KEPT_RUNS:
         del _KEPT[next(iter(_KEPT))]
-    return found
+    return states
 
 
 def _generate(
@@ -82,12 +82,12 @@ def _generate(
     runs, steps = np.divmod(indices, parameters.per_run)
     states = np.empty((len(indices), points, _CHANNELS), np.float32)
     for run in np.unique(runs).tolist():
-        own = runs == run
-        which = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
-        states[own] = _states(which, int(steps[own].max()) + 1, parameters)[steps[own]]
+        in_run = runs == run
+        model_run = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
+        states[in_run] = _states(model_run, int(steps[in_run].max()) + 1, parameters)[steps[in_run]]
     begins = hours_since_epoch([parameters.begin(run) for run in runs.tolist()])
-    found = states_as_samples(states, begins + STEP_HOURS * steps, runs)
-    return replace(found, facts={"environment": environment()})
+    samples = states_as_samples(states, begins + STEP_HOURS * steps, runs)
+    return replace(samples, facts={"environment": environment()})
 
 
 def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], runs: NDArray[np.int64]) -> Samples:

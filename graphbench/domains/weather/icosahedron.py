@@ -13,7 +13,7 @@ from graphbench.core.errors import ArgumentError
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_MOST = 8  # refinements: 655,362 vertices
+_MAX_REFINEMENTS = 8  # refinements: 655,362 vertices
 
 
 def icosphere(refinements: int) -> tuple[Floats, Integers]:
@@ -34,8 +34,8 @@ def icosphere(refinements: int) -> tuple[Floats, Integers]:
         ArgumentError: If ``refinements`` is not a whole number from 0 to 8.
     """
     times = whole_number("refinements", refinements, 0)
-    if times > _MOST:
-        raise ArgumentError(f"refinements must be from 0 to {_MOST}, got {times}")
+    if times > _MAX_REFINEMENTS:
+        raise ArgumentError(f"refinements must be from 0 to {_MAX_REFINEMENTS}, got {times}")
     vertices, faces = _icosahedron()
     for _ in range(times):
         vertices, faces = _refined(vertices, faces)

@@ -127,8 +127,8 @@ def _within(grid: Floats, nodes: Floats, radius: float) -> Integers:
     from scipy.spatial import cKDTree
 
     near: Any = cKDTree(nodes).query_ball_point(grid, radius)
-    senders = np.repeat(np.arange(len(grid)), [len(found) for found in near])
-    pairs = np.stack([senders, np.concatenate([np.asarray(found, np.int64) for found in near])], axis=1)
+    senders = np.repeat(np.arange(len(grid)), [len(neighbours) for neighbours in near])
+    pairs = np.stack([senders, np.concatenate([np.asarray(neighbours, np.int64) for neighbours in near])], axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
@@ -140,11 +140,11 @@ def _corners(grid: Floats, nodes: Floats, faces: Integers) -> Integers:
     """
     corners = nodes[faces]
     sides = [np.cross(corners[:, k], corners[:, (k + 1) % 3]).T for k in range(3)]
-    found = []
+    triangles = []
     for first in range(0, len(grid), _CHUNK):
         points = grid[first : first + _CHUNK]
         inside = np.minimum.reduce([points @ side for side in sides])
-        found.append(np.argmax(inside > -1e-12, axis=1))
-    owner = np.concatenate(found)
+        triangles.append(np.argmax(inside > -1e-12, axis=1))
+    owner = np.concatenate(triangles)
     pairs = np.stack([faces[owner].ravel(), np.repeat(np.arange(len(grid)), 3)], axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

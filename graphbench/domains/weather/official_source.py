@@ -33,7 +33,7 @@ from graphbench.domains.weather.zarr_files import WeatherStore, is_store, open_s
 
 NAME = "weather.official"
 _YEAR = 4 * 365  # states read as one unit of work
-_AT_ONCE = 100  # states read from a store at once
+_READ_BATCH = 100  # states read from a store at once
 
 
 class StoreParameters(StrictModel):
@@ -72,36 +72,36 @@ class _StoreGenerator(Generator):
         states = np.empty((len(places), points, len(CHANNELS)), np.float32)
         ends = np.flatnonzero(np.diff(places) != 1) + 1
         for part in np.split(np.arange(len(places)), ends):
-            for first in range(0, len(part), _AT_ONCE):
-                own = part[first : first + _AT_ONCE]
-                states[own] = store.read(int(places[own[0]]), int(places[own[-1]]) + 1)
+            for first in range(0, len(part), _READ_BATCH):
+                batch = part[first : first + _READ_BATCH]
+                states[batch] = store.read(int(places[batch[0]]), int(places[batch[-1]]) + 1)
         return states_as_samples(states, store.hours[places], store.runs[places])
 
 
 @lru_cache(maxsize=4)
-def _opened(path: Place, known: str) -> WeatherStore | PublicTensors:
+def _opened(path: Place, content_hash: str) -> WeatherStore | PublicTensors:
     return open_tensors(path) if isinstance(path, Path) and path.name in TENSORS else open_store(path)
 
 
-def content_of(place: Place) -> str:
+def content_of(store: Place) -> str:
     """Return a hash of a store's metadata and coordinates, and of the names and sizes of all its files.
 
     The content of chunks does not enter, as it takes hours to read: another value in a chunk of the same size is not
     noticed.
     """
     digest = hashlib.sha256()
-    if isinstance(place, Path) and place.is_file():
-        digest.update(f"{place.name} {place.stat().st_size} {place.stat().st_mtime_ns}".encode())
+    if isinstance(store, Path) and store.is_file():
+        digest.update(f"{store.name} {store.stat().st_size} {store.stat().st_mtime_ns}".encode())
         return digest.hexdigest()
-    for name, size in files_of(place).items():
+    for name, size in files_of(store).items():
         digest.update(f"{name} {size}\n".encode())
         folder, _, last = name.rpartition("/")
         if last.startswith(".z") or last == "zarr.json" or folder.rpartition("/")[2] == "time":
-            digest.update(content(place, name))
+            digest.update(content(store, name))
     return digest.hexdigest()
 
 
-def stores_of(place: Place) -> dict[str, Place] | Place:
+def stores_of(root: Place) -> dict[str, Place] | Place:
     """Return the store of every split, or the one store whose times are to be divided.
 
     At an address there is either a store, or the three of the splits.
@@ -109,29 +109,30 @@ def stores_of(place: Place) -> dict[str, Place] | Place:
     Raises:
         StoreError: If the place has neither.
     """
-    if isinstance(place, Path):
-        files = [place, *(place / name for name in TENSORS)]
+    if isinstance(root, Path):
+        files = [root, *(root / name for name in TENSORS)]
         tensors = next((path for path in files if path.name in TENSORS and path.is_file()), None)
         if tensors is not None:
             return tensors
-    if isinstance(place, Path) and not place.is_dir():
-        raise StoreError(f"{place} is not a folder; give the one that holds the zarr store")
-    if is_store(place):
-        return place
-    own = {split: below(place, f"{split}.zarr") for split in CORE_SPLITS}
-    if all(is_store(path) for path in own.values()):
-        return own
-    if not isinstance(place, Path):
+    if isinstance(root, Path) and not root.is_dir():
+        raise StoreError(f"{root} is not a folder; give the one that holds the zarr store")
+    if is_store(root):
+        return root
+    split_stores = {split: below(root, f"{split}.zarr") for split in CORE_SPLITS}
+    if all(is_store(path) for path in split_stores.values()):
+        return split_stores
+    if not isinstance(root, Path):
         raise StoreError(
-            f"{place} is no zarr store, and has no train.zarr, val.zarr and test.zarr; give the store's address"
+            f"{root} is no zarr store, and has no train.zarr, val.zarr and test.zarr; give the store's address"
         )
-    found = sorted(place.glob("*.zarr"))
-    if len(found) != 1:
-        what = f"{len(found)} zarr stores" if found else "no zarr store"
+    stores = sorted(root.glob("*.zarr"))
+    if len(stores) != 1:
+        contents = f"{len(stores)} zarr stores" if stores else "no zarr store"
         raise StoreError(
-            f"{place} holds {what}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, test.zarr"
+            f"{root} holds {contents}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, "
+            "test.zarr"
         )
-    return found[0]
+    return stores[0]
 
 
 def _card_of_stores(card: Card, folder: Path) -> Card:
@@ -143,8 +144,8 @@ def _card_of_stores(card: Card, folder: Path) -> Card:
         store = _opened(path, contents[path])
         _require_grid(card, store)
         first, last = (0, len(store.hours)) if isinstance(stores, dict) else _years(card, split, store)
-        own = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
-        specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=own)
+        parameters = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
+        specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=parameters)
     return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}})
 
 
@@ -156,8 +157,10 @@ def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
     """
     wanted = {} if card.series is None else {key: card.series.parameters.get(key, n) for key, n in store.grid.items()}
     if store.grid != wanted:
-        given, expected = (" x ".join(str(g[key]) for key in ("longitudes", "latitudes")) for g in (store.grid, wanted))
-        raise StoreError(f"{store.path} has a grid of {given} points; {card.id} needs {expected}")
+        size, expected_size = (
+            " x ".join(str(g[key]) for key in ("longitudes", "latitudes")) for g in (store.grid, wanted)
+        )
+        raise StoreError(f"{store.path} has a grid of {size} points; {card.id} needs {expected_size}")
 
 
 def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple[int, int]:
@@ -167,10 +170,10 @@ def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple
         CardError: If the card does not say which years belong to the split.
         StoreError: If the store has none of them, or its times do not ascend.
     """
-    given = card.split(split).parameters
-    if set(given) != {"begin", "end"}:
+    parameters = card.split(split).parameters
+    if set(parameters) != {"begin", "end"}:
         raise CardError(f"{card.id} does not divide one store into splits; give train.zarr, val.zarr and test.zarr")
-    years = YearParameters.model_validate(given)
+    years = YearParameters.model_validate(parameters)
     if (np.diff(store.hours) <= 0).any():
         raise StoreError(f"the times of {store.path} do not ascend; give train.zarr, val.zarr and test.zarr")
     begin, end = hours_since_epoch(np.array([years.begin, years.end], "datetime64[D]")).tolist()

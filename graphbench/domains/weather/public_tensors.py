@@ -72,17 +72,17 @@ class PublicTensors:
         Raises:
             StoreError: If a value is not finite, or none that its variable can have; the message names the channel.
         """
-        found = np.asarray(self.states[first:last], np.float32)[..., self.columns]
+        states = np.asarray(self.states[first:last], np.float32)[..., self.columns]
         for c, channel in enumerate(CHANNELS):
             low, high = range_of(channel)
-            wrong = np.argwhere(~((found[..., c] >= low) & (found[..., c] <= high)))
+            wrong = np.argwhere(~((states[..., c] >= low) & (states[..., c] <= high)))
             if len(wrong):
                 time, point = wrong[0].tolist()
                 raise StoreError(
-                    f"{channel} of {self.path} is {found[time, point, c]:g} at {dates(self.hours[first + time])}, "
+                    f"{channel} of {self.path} is {states[time, point, c]:g} at {dates(self.hours[first + time])}, "
                     f"outside {low:g} to {high:g}; the file is damaged, or its channels are not those of release 0.2.0"
                 )
-        return found
+        return states
 
 
 def open_tensors(path: Path, times: int = TIMES) -> PublicTensors:
@@ -99,9 +99,9 @@ def open_tensors(path: Path, times: int = TIMES) -> PublicTensors:
     states = content.get(_KEY) if isinstance(content, dict) else None
     wanted = [times, _GRID["latitudes"] * _GRID["longitudes"], len(CHANNELS)]
     if not isinstance(states, np.ndarray) or list(states.shape) != wanted:
-        given = f"{_KEY} of the shape {list(states.shape)}" if isinstance(states, np.ndarray) else f"no {_KEY}"
+        contents = f"{_KEY} of the shape {list(states.shape)}" if isinstance(states, np.ndarray) else f"no {_KEY}"
         raise StoreError(
-            f"{path} has {given}; expected are {wanted}, all six-hourly states of 1959-01-01 to 2023-01-10"
+            f"{path} has {contents}; expected are {wanted}, all six-hourly states of 1959-01-01 to 2023-01-10"
         )
     order = channel_names(variables=VARIABLES)
     return PublicTensors(path, states, np.array([order.index(channel) for channel in CHANNELS]))

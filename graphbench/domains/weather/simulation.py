@@ -81,26 +81,26 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
         MissingDependency: If jcm is not installed.
         GenerationError: If the simulation becomes unstable.
     """
-    found = np.empty((count, longitudes * latitudes, len(CHANNELS)), np.float32)
+    sampled = np.empty((count, longitudes * latitudes, len(CHANNELS)), np.float32)
     done = 0
     for states in _chunks(run, (longitudes, latitudes)):
         few = min(len(states), count - done)
-        found[done : done + few] = states[:few]
+        sampled[done : done + few] = states[:few]
         done += few
         if done == count:
             break
-    return found
+    return sampled
 
 
 def environment() -> dict[str, str]:
     """Return what the bits of simulated states depend on: the versions of the simulator, and the machine."""
-    found = {"machine": f"{platform.machine()} {_processor()}".strip()}
+    versions = {"machine": f"{platform.machine()} {_processor()}".strip()}
     for name in ("jcm", "dinosaur", "jax", "jaxlib"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def _processor() -> str:

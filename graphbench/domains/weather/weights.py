@@ -65,8 +65,10 @@ def loss_weights(
     names = (*SURFACE, *ATMOSPHERE) if variables is None else tuple(variables)
     wrong = [name for name, weight in weights.items() if name not in {**SURFACE, **ATMOSPHERE} or not weight >= 0]
     if wrong or not names:
-        what = f"weights[{wrong[0]!r}] is {weights[wrong[0]]!r}" if wrong else "variables is empty"
-        raise ArgumentError(f"{what}; give variables among {', '.join((*SURFACE, *ATMOSPHERE))}, and weights from 0 on")
+        fault = f"weights[{wrong[0]!r}] is {weights[wrong[0]]!r}" if wrong else "variables is empty"
+        raise ArgumentError(
+            f"{fault}; give variables among {', '.join((*SURFACE, *ATMOSPHERE))}, and weights from 0 on"
+        )
     return np.concatenate([weights.get(name, 1.0) * (np.ones(1) if is_surface(name) else of_levels) for name in names])
 
 
@@ -80,8 +82,8 @@ def channel_weights(channels: Sequence[str], weights: Mapping[str, float] = VARI
     pressures: dict[str, list[int]] = {}
     for variable, level in pairs:
         pressures.setdefault(variable, []).append(level or 0)
-    found = [
+    products = [
         weights.get(variable, 1.0) * (1.0 if level is None else level / np.mean(pressures[variable]))
         for variable, level in pairs
     ]
-    return np.array(found)
+    return np.array(products)

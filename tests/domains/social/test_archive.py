@@ -72,7 +72,7 @@ def test_the_same_history_gives_the_same_bytes(history, written, tmp_path):
 def test_contents_are_means_over_periods_of_embedded_texts(history, folder, monkeypatch):
     embed_archive(folder, hashed, progress=False)
     found = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
-    kept = embeddings._MOST_CHARACTERS
+    kept = embeddings._MAX_CHARACTERS
     posts = {}
     with tarfile.open(folder / "user_posts.tar.gz") as archive:
         for member in archive:
