@@ -1,4 +1,4 @@
-"""Stored puzzles checked sample by sample: facts, answer and noise in plain Python, the story by reading it."""
+"""Checks of stored puzzles, sample by sample: facts, answer and noise in plain Python, the story by reading it."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ class StoredQuestions:
 
 
 def check_stories(parameters: StoryParameters, samples: Samples) -> list[str]:
-    """Return what is wrong with samples, one line per finding.
+    """Return the problems of samples, one line per problem.
 
-    The path must be simple and alone lead to the answer, the answer be the only one derivable from all facts, the noise
-    be of its kind, the clause be one that may be drawn, and the story, read back, tell these facts and no others.
+    The path must be simple and lead to the answer by itself; the answer must be the only one derivable from all facts;
+    the noise must be of its kind; the split must allow the clause; and the story, read back, must tell these facts
+    only.
     """
     problems = []
     for i, sample in enumerate(_taken_apart(samples)):
@@ -74,9 +75,9 @@ def check_stories(parameters: StoryParameters, samples: Samples) -> list[str]:
 
 
 def solver_scores(train: Samples, samples: Samples, rules: str) -> dict[str, dict[str, float]]:
-    """Return the accuracy of the exact reasoner, of a left fold, and of two that know the training puzzles alone.
+    """Return the accuracy of the exact reasoner, of a left fold, and of two solvers fitted to training puzzles.
 
-    These are a table of their clauses, and a guess from the first and the last fact of the path.
+    The fitted solvers are a table of clauses, and a guess from the first and the last fact of the path.
     """
     questions, train_questions = StoredQuestions.of(samples), StoredQuestions.of(train)
     answers = {

@@ -1,7 +1,7 @@
-"""Everything that a set of rules derives from some facts, in compiled code.
+"""Deductive closure of some facts under a set of rules, in compiled code.
 
-What is known of an ordered pair of people is a mask: bit r is set where relation r is derived. Facts are added until
-nothing new follows: of two facts (x, z) and (z, y) their composition, of one fact its inverse.
+The derived relations of an ordered pair of people are a mask: bit r is set if relation r is derived. Facts are added
+until nothing new follows: two facts (x, z) and (z, y) add their composition, and one fact adds its inverse.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _of_masks(heads: NDArray[np.uint16]) -> NDArray[np.uint16]:
 def note(
     derived: NDArray[np.uint16], open_facts: NDArray[np.int64], count: int, x: Integer, y: Integer, mask: Integer
 ) -> int:
-    """Add the relations of ``mask`` to what is known of (x, y), list the new ones, and return how many are listed."""
+    """Add the relations of ``mask`` to the relations of (x, y), and list the new ones; return the list size."""
     fresh = mask & ~derived[x, y]
     if fresh != 0:
         derived[x, y] |= np.uint16(fresh)
@@ -71,8 +71,8 @@ def derive_all(
         derived: ``uint16[N, N]`` masks, in which the listed facts are already set; the first ``num_nodes`` are people.
         num_nodes: Number of people.
         open_facts: ``int64[N * N * 11]``, facts put there by ``note``.
-        count: How many there are.
-        deduction: What ``deduction_tables`` returns.
+        count: Number of listed facts.
+        deduction: The tables from ``deduction_tables``.
     """
     after, before, back = deduction
     width = derived.shape[0]
@@ -95,13 +95,13 @@ def derive_all(
 def derivable_masks(
     num_nodes: int, edges: NDArray[np.int64], relation: NDArray[np.int64], deduction: Deduction
 ) -> NDArray[np.uint16]:
-    """Return what is derivable of every ordered pair.
+    """Return the derivable relations of every ordered pair of people.
 
     Args:
         num_nodes: Number of people.
         edges: ``int64[E, 2]``, x and y of every fact.
         relation: ``int64[E]``, relations by number.
-        deduction: What ``deduction_tables`` returns.
+        deduction: The tables from ``deduction_tables``.
 
     Returns:
         ``uint16[N, N]``: bit r of ``[x, y]`` is set if y is derivably the relation r of x; the diagonal is 0.

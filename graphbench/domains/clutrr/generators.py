@@ -23,7 +23,7 @@ _SHARD = 2048
 def _drawn(
     parameters: StoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], Puzzles]]:
-    """Yield the places and the puzzles of every length."""
+    """Yield the positions in the batch and the puzzles of every length."""
     from graphbench.domains.clutrr.puzzles import draw_puzzles
 
     turn = indices % len(parameters.lengths)

@@ -1,4 +1,4 @@
-"""What is held out of training, checked on stored puzzles: clauses by their paths, templates by their sentences."""
+"""Checks of held-out content on stored puzzles: clauses by their paths, templates by their sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Frame = tuple[str, ...]
 
 
 def check_hold_outs(parameters: StoryParameters, samples: Samples) -> Mapping[str, tuple[str, list[str]]]:
-    """Return what is held out in a split: what it is -> what holds of all samples, and those of which it does not.
+    """Return the hold-out claims of a split: name -> the claim about all samples, and the samples that violate it.
 
     Clauses of two facts are told apart by their words, longer ones by their relations without gender.
     """

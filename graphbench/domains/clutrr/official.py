@@ -1,7 +1,7 @@
-"""Published CLUTRR files (Sinha et al., 2019), read into the arrays of our own puzzles.
+"""Published CLUTRR files (Sinha et al., 2019), read into the same arrays as generated puzzles.
 
 A published data set is a folder of CSV files: ``1.2,1.3_train.csv`` holds the training puzzles of the tasks 1.2 and
-1.3, ``2.3_test.csv`` the test puzzles of task 2.3: noise of kind 2 (supporting), 3 facts.
+1.3, ``2.3_test.csv`` the test puzzles of task 2.3, which has noise of kind 2 (supporting) and 3 facts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class OfficialSplit:
         num_nodes: int64 ``[S]``, people per puzzle.
         num_edges: int64 ``[S]``, facts per puzzle.
         edges: int64 ``[E, 2]``, (x, y) of "y is the <word> of x", numbers within the puzzle, sorted.
-        relation: int8 ``[E]``, class of the word; 22 for noise whose relation the files lack and nothing determines.
+        relation: int8 ``[E]``, class of the word; 22 for noise with a relation that the files lack and that nothing
+            determines.
         asker: uint8 ``[N]``, 1 at the first person of the query.
         asked: uint8 ``[N]``, 1 at the second one.
-        answer: int8 ``[S]``, class of what ``asked`` is to ``asker``.
+        answer: int8 ``[S]``, class of the word by which ``asker`` calls ``asked``.
         gender: uint8 ``[N]``, 0 male, 1 female.
         role: uint8 ``[E]``, 0 path, 1 supporting, 2 irrelevant, 3 disconnected: by the place in the graph.
         step: float32 ``[E]``, place on the path, the first one where it passes twice; -1 for noise.
@@ -83,20 +84,21 @@ class OfficialSplit:
 def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]:
     """Read a folder of published CLUTRR files.
 
-    One warning counts, each with the first's file, row and id, the labels that are false, those that the sound rules
-    do not derive, noise that is not what the paper says of its task, stories that do not name both people asked about,
-    proofs of something else than the answer, ids that stand twice, and noise facts of unknown relation.
+    One warning counts the faults of the files and gives file, row and id of the first of each kind: false labels,
+    labels that the sound rules do not derive, noise that contradicts the paper's definition of its task, stories that
+    do not name both people of the question, proofs of another fact than the answer, repeated ids, and noise facts of
+    unknown relation.
 
     Args:
-        folder: A folder such as ``data_089907f8``.
-        seed: Seed of the numbers that stand for people; those of a puzzle depend on it and the puzzle's id alone.
+        folder: The folder, for example ``data_089907f8``.
+        seed: Seed of the numbers that stand for people; the numbers of a puzzle depend only on the seed and the id.
 
     Returns:
         ``train`` for the training files; one split per test task: ``k2`` ... without noise, ``supporting_k3``,
         ``irrelevant_k3``, ``disconnected_k3``, ``mixed_k3`` (all kinds) with noise.
 
     Raises:
-        StoreError: If the folder has no such files, or a file is not as published; the message names file, row, column.
+        StoreError: If the folder has no published files, or a file is malformed; the message names file, row, column.
     """
     files = _find_files(Path(folder))
     rows: dict[str, list[OfficialRow]] = {}
@@ -110,10 +112,10 @@ def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]
 
 
 def published_tasks(folder: str | Path) -> dict[str, frozenset[str]]:
-    """Return the tasks that the names of published files say: ``train`` -> 1.2, 1.3; ``test`` -> 1.2, 1.3, 2.3.
+    """Return the tasks in the names of published files: ``train`` -> 1.2, 1.3; ``test`` -> 1.2, 1.3, 2.3.
 
     Raises:
-        StoreError: If the folder has no such files.
+        StoreError: If the folder has no published files.
     """
     files = _find_files(Path(folder))
     return {part: frozenset(t for file in files if file.part == part for t in file.tasks) for part in ("train", "test")}
@@ -121,7 +123,7 @@ def published_tasks(folder: str | Path) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file, with what its name says."""
+    """A file, with the split and the task in its name."""
 
     path: Path
     tasks: tuple[str, ...]
@@ -147,7 +149,7 @@ def _find_files(folder: Path) -> list[_File]:
 
 
 def unreadable(path: Path, error: OSError) -> StoreError:
-    """Return what to tell of a file or folder that the system does not let us read."""
+    """Return the error for a file or folder that the system does not let us read."""
     return StoreError(f"{path} cannot be read: {error.strerror or error}; check what it is, and who may read it")
 
 
@@ -233,7 +235,7 @@ def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> Non
 
 
 def _warn(splits: Mapping[str, OfficialSplit], folder: Path) -> None:
-    """Log one warning that counts what is wrong or missing, if anything is."""
+    """Log one warning that counts all faults, if there are any."""
     faults = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
     if faults:
         _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(faults))
@@ -289,20 +291,20 @@ def _tokens(story: str, entity: Mapping[str, int]) -> str:
     return " ".join(_TOKEN.findall(anonymous.lower()))
 
 
-# What is counted in the files and not refused: labels, noise, stories, proofs that are not as they should be
+# Faults that are counted and not refused: in labels, noise, stories and proofs
 
-Faulty = tuple[OfficialRow, str]  # a row, and what more there is to say of it
+Faulty = tuple[OfficialRow, str]  # a row, and a remark about its fault
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked for in published files, and how often it was found.
+    """A kind of fault in published files, and its cases.
 
     Attributes:
-        about: What it is about, in a word or two.
-        what: The fault in words, to stand after a number.
-        faulty: Every case: its row, and what more there is to say of it.
-        every: Of how many.
+        about: The subject of the check, in a word or two.
+        what: The fault in words, phrased to follow a number.
+        faulty: Every case: its row, and a remark about its fault.
+        every: Number of items that were checked.
     """
 
     about: str
@@ -311,7 +313,7 @@ class Finding:
     every: int
 
     def __str__(self) -> str:
-        """Return how many there are, with file, row and id of the first."""
+        """Return the number of cases, with file, row and id of the first case."""
         if not self.faulty:
             return f"0 of {self.every} {self.what}"
         first, more = self.faulty[0]
@@ -321,7 +323,7 @@ class Finding:
 
 
 def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
-    """Yield every kind of fault that is looked for, found or not.
+    """Yield every kind of fault that is checked, including kinds without cases.
 
     Args:
         splits: All splits of a folder.

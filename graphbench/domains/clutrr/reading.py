@@ -21,7 +21,7 @@ _Key = str | int
 _Node = dict[_Key, Any]
 _Pattern = tuple[tuple[int, int, int], ...]
 _WORDS = frozenset(WORDS)
-_KIN = tuple(f"<{gender}>" for gender in GENDERS)  # stands for any word for a person of that gender
+_KIN = tuple(f"<{gender}>" for gender in GENDERS)  # stands for any word for a person of the gender
 _END = ""
 
 
@@ -38,15 +38,15 @@ class Question(NamedTuple):
 
 
 def describe(word: str, asker: str, asked: str) -> Question:
-    """Return the question what one person is to another, and the answer, in words.
+    """Return a question about the relation of two people, and its answer, in words.
 
     Args:
-        word: What ``asked`` is to ``asker``: one of ``WORDS``.
-        asker: Name of the one.
-        asked: Name of the other.
+        word: The word by which ``asker`` calls ``asked``, one of ``WORDS``.
+        asker: Name of the asking person.
+        asked: Name of the person asked about.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     word_number(word)
     return Question(f"What is {asked} to {asker}?", f"{asked} is {asker}'s {word}.")
@@ -60,9 +60,9 @@ def read_story(text: str, people: Collection[str]) -> list[Fact]:
         people: The names in it, or their ``@ent7``.
 
     Raises:
-        TextError: If it is no text or ``people`` no texts, if it names nobody, if a sentence is none of the templates'
-            (the message gives the first such), if it can be read in two ways, or if it calls one person by words of
-            both genders.
+        TextError: If ``text`` is not a text or ``people`` are not texts, if the story names nobody, if a sentence fits
+            no template (the message gives the first one), if the story can be read in two ways, or if it calls a
+            person by words of both genders.
     """
     _check_arguments(text, people)
     tokens, names = tokens_of(text), frozenset(people)
@@ -99,7 +99,7 @@ def _check_genders(facts: list[Fact]) -> None:
 
 
 def _readings(keys: Sequence[str], people: frozenset[str]) -> tuple[list[list[Fact]], int]:
-    """Return every way to read some tokens, and the first token that fits no way."""
+    """Return every reading of some tokens, and the first token that fits no reading."""
     ways: dict[int, list[list[Fact]]] = {0: [[]]}
     furthest = 0
     while ways:
@@ -157,12 +157,12 @@ def _tree() -> _Node:
 def path_and_facts(
     template: Template, genders: Sequence[int], form: Sequence[Piece]
 ) -> tuple[tuple[_Key, ...], _Pattern]:
-    """Return the tokens of a form as keys of the tree, and what they tell.
+    """Return the tokens of a form as keys of the tree, and the facts that they tell.
 
     Args:
-        template: Whose form it is.
-        genders: Those it is for.
-        form: As from :meth:`Template.form`.
+        template: The template of the form.
+        genders: The genders of the form's people.
+        form: The form, from :meth:`Template.form`.
 
     Returns:
         Keys: lower-case tokens, numbers of people in order of first mention, and words of kinship; and for each fact

@@ -1,4 +1,4 @@
-"""How much there is in a split: different paths and answers, and words that no story of training can hold."""
+"""Variety of a split: numbers of different paths and answers, and words that no training story can hold."""
 
 from __future__ import annotations
 

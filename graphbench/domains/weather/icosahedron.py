@@ -1,4 +1,4 @@
-"""Spherical meshes: an icosahedron whose faces are split into four again and again."""
+"""Spherical meshes: an icosahedron with faces that are repeatedly split into four."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def face_edges(faces: Integers) -> Integers:
 def multi_mesh_edges(refinements: int) -> Integers:
     """Return the edges of the meshes of all refinements up to the given one, in both directions.
 
-    As in GraphCast's multi-mesh, the nodes are those of the finest mesh, whose first ones are those of the coarser.
+    As in GraphCast's multi-mesh, the nodes are the nodes of the finest mesh, which begin with the nodes of the coarser
+    meshes.
 
     Returns:
         int64 ``[E, 2]``, sender and receiver, sorted.

@@ -1,8 +1,8 @@
 """ERA5 in WeatherBench 2's grid, and exported simulations, as a source of samples.
 
-A folder, or an address of an object store, is or holds one zarr store whose times the card divides by date; or it holds
-the stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
-a time, and an interrupted build goes on with the next.
+A folder, or an address of an object store, is or holds one zarr store, which the card splits by date; or it holds the
+stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
+a time, and an interrupted build continues with the next year.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphbench.domains.weather.zarr_files import WeatherStore, is_store, open_s
 
 NAME = "weather.official"
 _YEAR = 4 * 365  # states read as one unit of work
-_READ_BATCH = 100  # states read from a store at once
+_READ_BATCH = 100  # number of states read from a store at once
 
 
 class StoreParameters(StrictModel):
@@ -42,9 +42,9 @@ class StoreParameters(StrictModel):
     Attributes:
         folder: The store, a path or an address.
         content: SHA-256 of the store's metadata, and of the names and sizes of its files.
-        first: Number of its first state in the store.
-        latitudes: Latitudes of its grid.
-        longitudes: Longitudes of its grid.
+        first: Index in the store of the first state of the split.
+        latitudes: Number of latitudes of the grid.
+        longitudes: Number of longitudes of the grid.
     """
 
     folder: str
@@ -86,8 +86,8 @@ def _opened(path: Place, content_hash: str) -> WeatherStore | PublicTensors:
 def content_of(store: Place) -> str:
     """Return a hash of a store's metadata and coordinates, and of the names and sizes of all its files.
 
-    The content of chunks does not enter, as it takes hours to read: another value in a chunk of the same size is not
-    noticed.
+    The hash does not cover the content of chunks, because reading it takes hours. A changed value in a chunk of the
+    same size is not noticed.
     """
     digest = hashlib.sha256()
     if isinstance(store, Path) and store.is_file():
@@ -102,12 +102,12 @@ def content_of(store: Place) -> str:
 
 
 def stores_of(root: Place) -> dict[str, Place] | Place:
-    """Return the store of every split, or the one store whose times are to be divided.
+    """Return the store of every split, or the single store that is split by date.
 
-    At an address there is either a store, or the three of the splits.
+    An address is either a store, or holds the stores of the three splits.
 
     Raises:
-        StoreError: If the place has neither.
+        StoreError: If there is neither.
     """
     if isinstance(root, Path):
         files = [root, *(root / name for name in TENSORS)]
@@ -153,7 +153,7 @@ def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
     """Refuse a store on another grid than the card's.
 
     Raises:
-        StoreError: With both sizes.
+        StoreError: If the grids differ; the message gives both sizes.
     """
     wanted = {} if card.series is None else {key: card.series.parameters.get(key, n) for key, n in store.grid.items()}
     if store.grid != wanted:
@@ -164,11 +164,11 @@ def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
 
 
 def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple[int, int]:
-    """Return the first and one past the last state of a split in a store whose times are divided by date.
+    """Return the first and one past the last state of a split in a store that is split by date.
 
     Raises:
         CardError: If the card does not say which years belong to the split.
-        StoreError: If the store has none of them, or its times do not ascend.
+        StoreError: If the store has no states of these years, or its times do not ascend.
     """
     parameters = card.split(split).parameters
     if set(parameters) != {"begin", "end"}:

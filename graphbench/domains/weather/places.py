@@ -1,7 +1,7 @@
-"""Where stores lie: folders of this machine, and addresses of object stores such as ``gs://bucket/store.zarr``.
+"""Locations of stores: folders of this machine, and addresses of object stores, for example ``gs://bucket/store.zarr``.
 
-Addresses are read through fsspec, which comes with ``graphbench[weather]``; each kind of object store needs a package
-of its own, such as gcsfs or s3fs.
+Addresses are read through fsspec, which comes with ``graphbench[weather]``; each kind of object store needs another
+package, for example gcsfs or s3fs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,3}(.+)")
 
 
 def place_of(folder: Path | str) -> Place:
-    """Return a folder as an absolute path, and an address as a text; paths have lost one slash of an address."""
+    """Return a folder as an absolute path, and an address as a text; the second slash of ``://``, which a path loses, is restored."""
     match = _ADDRESS.fullmatch(str(folder))
     if match is None:
         return Path(folder).expanduser().resolve()
@@ -29,12 +29,12 @@ def place_of(folder: Path | str) -> Place:
 
 
 def below(parent: Place, name: str) -> Place:
-    """Return a place within another one."""
+    """Return the location of a file or folder within a folder or address."""
     return parent / name if isinstance(parent, Path) else f"{parent}/{name}"
 
 
 def has_file(store: Place, name: str) -> bool:
-    """Return whether a file lies directly in a place."""
+    """Return whether a file lies directly in a folder or at an address."""
     if isinstance(store, Path):
         return (store / name).is_file()
     system, root = _system(store)
@@ -42,7 +42,7 @@ def has_file(store: Place, name: str) -> bool:
 
 
 def files_of(store: Place) -> dict[str, int]:
-    """Return the names of all files in a place, relative to it and sorted, with their sizes in bytes."""
+    """Return the relative names of all files in a folder or at an address, sorted, with their sizes in bytes."""
     if isinstance(store, Path):
         paths = {path.relative_to(store).as_posix(): path for path in sorted(store.rglob("*"))}
         return {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
@@ -53,7 +53,7 @@ def files_of(store: Place) -> dict[str, int]:
 
 
 def content(store: Place, name: str) -> bytes:
-    """Return what a file of a place holds."""
+    """Return the content of a file in a folder or at an address."""
     if isinstance(store, Path):
         return (store / name).read_bytes()
     system, root = _system(store)
@@ -61,7 +61,7 @@ def content(store: Place, name: str) -> bytes:
 
 
 def head_of(store: Place, name: str, count: int) -> tuple[bytes, int] | None:
-    """Return the first bytes of a file of a place, and its size; None if there is no such file."""
+    """Return the first bytes of a file in a folder or at an address, and the file's size; None if it does not exist."""
     if isinstance(store, Path):
         path = store / name
         if not path.is_file():
@@ -80,7 +80,7 @@ def _system(address: str) -> tuple[Any, str]:
 
     Raises:
         MissingDependency: If fsspec, or the package of the file system, is not installed.
-        StoreError: If there is no such protocol.
+        StoreError: If the protocol is unknown.
     """
     try:
         import fsspec

@@ -1,9 +1,9 @@
-"""The file of states that the public package of GraphBench's authors offers, read without unpickling.
+"""The file of states of the public package by GraphBench's authors, read without unpickling.
 
-Release 0.2.0 reads ``weather_64.pt``, which it names ``weather_dataset.pt``: a dictionary whose ``grid_features`` are
-``[93544, 2048, 83]``, the states of WeatherBench 2 from 1959-01-01 00 UTC to 2023-01-10 18 UTC in steps of six hours.
-Points are in the order of this package, ``longitude * 32 + latitude``; channels are in another one. Times stand in a
-pickled file beside it, which is not read, so a file with another number of states is refused.
+Release 0.2.0 reads ``weather_64.pt``, which it names ``weather_dataset.pt``: a dictionary with ``grid_features`` of
+shape ``[93544, 2048, 83]``, the states of WeatherBench 2 from 1959-01-01 00 UTC to 2023-01-10 18 UTC in steps of six
+hours. Points are in the order of this package, ``longitude * 32 + latitude``; channels are in another order. A separate
+pickled file holds the times. It is not read, so a file with another number of states is refused.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _STEP_HOURS = 6
 
 @dataclass(frozen=True)
 class PublicTensors:
-    """An open file; its states are read as those of a ``WeatherStore``.
+    """An open file; its states are read in the same way as the states of a ``WeatherStore``.
 
     Attributes:
         path: The file.
         states: float ``[T, 2048, 83]``, mapped from the file.
-        columns: int64 ``[83]``, the place of every channel of this package in the file.
+        columns: int64 ``[83]``, the column in the file of every channel of this package.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class PublicTensors:
 
     @property
     def runs(self) -> NDArray[np.int64]:
-        """The run of every time, which is the same; int64 ``[T]``."""
+        """The run of every time; all are the same run; int64 ``[T]``."""
         return np.zeros(len(self.states), np.int64)
 
     @property
@@ -70,7 +70,7 @@ class PublicTensors:
         """Return the states of times ``first`` to ``last - 1``; float32 ``[times, points, 83]``.
 
         Raises:
-            StoreError: If a value is not finite, or none that its variable can have; the message names the channel.
+            StoreError: If a value is not finite or outside the range of its variable; the message names the channel.
         """
         states = np.asarray(self.states[first:last], np.float32)[..., self.columns]
         for c, channel in enumerate(CHANNELS):
@@ -90,10 +90,10 @@ def open_tensors(path: Path, times: int = TIMES) -> PublicTensors:
 
     Args:
         path: The file.
-        times: How many states it must have.
+        times: Required number of states.
 
     Raises:
-        StoreError: If it cannot be read, or holds something else.
+        StoreError: If the file cannot be read, or does not hold these states.
     """
     content = read_torch_file(path, mapped=True)
     states = content.get(_KEY) if isinstance(content, dict) else None

@@ -32,7 +32,7 @@ class MeshParameters(StrictModel):
 
 
 def _build(parameters: MeshParameters) -> Samples:
-    """Return one graph whose first nodes are the grid points; arcs are sorted by sender and receiver."""
+    """Return one graph with the grid points as first nodes; arcs are sorted by sender and receiver."""
     graph = mesh(parameters.refinements, parameters.latitudes, parameters.longitudes)
     points, nodes = len(graph.grid), len(graph.nodes)
     up, down = np.array([0, points]), np.array([points, 0])

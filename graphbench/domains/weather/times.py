@@ -1,4 +1,4 @@
-"""Times of states: hours since the first day of WeatherBench 2, and what of them is a model's input."""
+"""Times of states: hours since the first day of WeatherBench 2, and their encoding as inputs of models."""
 
 from __future__ import annotations
 

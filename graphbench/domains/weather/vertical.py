@@ -1,4 +1,4 @@
-"""From the layers of a model to pressure levels, and the pressure at sea level."""
+"""Interpolation from the layers of a model to pressure levels, and the pressure at sea level."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def sea_level_pressure(
 
     Args:
         surface_pressure: Pa.
-        surface_geopotential: Of the surface that the model's dynamics has, m**2 s**-2; it may be negative.
+        surface_geopotential: Geopotential of the surface in the model's dynamics, m**2 s**-2; it may be negative.
         temperature: Of the lowest layer, K.
         sigma: Pressure of the lowest layer over surface pressure.
     """

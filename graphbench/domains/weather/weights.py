@@ -14,7 +14,7 @@ from graphbench.domains.weather.grids import latitude_bounds
 Floats = NDArray[np.float64]
 
 VARIABLE_WEIGHTS: Mapping[str, float] = {name: 1.0 if name == "2m_temperature" else 0.1 for name in SURFACE}
-"""The weights w_j of surface variables in the loss, those of GraphCast (supplement 4.2); 1 for all others."""
+"""The weights w_j of surface variables in the loss, from GraphCast (supplement 4.2); all other variables have 1."""
 
 
 def latitude_weights(latitudes: ArrayLike, kind: str = "cos") -> Floats:
@@ -23,7 +23,7 @@ def latitude_weights(latitudes: ArrayLike, kind: str = "cos") -> Floats:
     Args:
         latitudes: Latitudes in degrees, ascending.
         kind: ``cos``, the cosine of the latitude (GraphBench, section 3.4.1), or ``area``, the sine of the cell's upper
-            bound minus that of its lower (WeatherBench 2).
+            bound minus the sine of its lower bound (WeatherBench 2).
 
     Raises:
         ArgumentError: If ``kind`` is neither, or the latitudes do not ascend within -90 to 90.
@@ -50,7 +50,7 @@ def loss_weights(
     Args:
         levels: Pressure levels in hPa.
         variables: The variables in the order of the channels; None for all.
-        weights: ``w_j`` by variable, 1 where none is given.
+        weights: ``w_j`` by variable; 1 for variables that are missing.
 
     Returns:
         float64 ``[channels]``, in the order of :func:`~.channels.channel_names`.
@@ -76,7 +76,7 @@ def channel_weights(channels: Sequence[str], weights: Mapping[str, float] = VARI
     """Return the weights of :func:`loss_weights` for channels in any order; float64 ``[channels]``.
 
     Raises:
-        ArgumentError: If a name is that of no channel.
+        ArgumentError: If a name is not the name of a channel.
     """
     pairs = [variable_and_level(channel) for channel in channels]
     pressures: dict[str, list[int]] = {}

@@ -28,9 +28,9 @@ _DIMENSIONS = ("time", "level", "longitude", "latitude")
 _CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 _HOURS = {"hours": 1.0, "hour": 1.0, "days": 24.0, "day": 24.0, "minutes": 1 / 60, "seconds": 1 / 3600}
 _CHUNK = 100  # times per chunk of written stores
-_MAX_POINTS = 100_000  # of an axis of a grid or of levels: a hundredth of a degree has 36,000
+_MAX_POINTS = 100_000  # points of a horizontal axis, or levels; a grid of a hundredth of a degree has 36,000 points
 _MAX_TIMES = 10_000_000  # a thousand years of hours
-_MAX_CHUNK_BYTES = 1 << 30  # bytes of a chunk, which is unpacked whole
+_MAX_CHUNK_BYTES = 1 << 30  # a chunk is unpacked whole
 _MARKERS = (".zgroup", ".zmetadata", "zarr.json")
 _N = TypeVar("_N", bound=np.generic)
 
@@ -40,11 +40,11 @@ class WeatherStore:
     """An open store.
 
     Attributes:
-        path: Its folder, or its address.
+        path: The store's folder, or its address.
         arrays: Variable -> array of zarr.
-        hours: int64 ``[T]``, its times in hours since 1959-01-01 00 UTC.
+        hours: int64 ``[T]``, the times in hours since 1959-01-01 00 UTC.
         runs: int64 ``[T]``: consecutive times with the same number are 6 hours apart.
-        levels: The places of the 13 levels among the store's.
+        levels: int64 ``[13]``, the positions of the 13 levels among the store's levels.
         orders: Variable -> the axes of its array in the order of ``time, (level,) longitude, latitude``.
     """
 
@@ -98,9 +98,9 @@ class WeatherStore:
         return values
 
     def _require_values(self, variable: str, values: NDArray[np.float32], first: int) -> None:
-        """Refuse values that are not finite, and fields that are the same everywhere, as those of missing chunks are.
+        """Refuse values that are not finite, and constant fields, which come from missing chunks.
 
-        Precipitation alone may be 0 everywhere.
+        Only precipitation may be 0 everywhere.
         """
         wrong = np.argwhere(~np.isfinite(values))
         still = np.argwhere(values.min(axis=(2, 3)) == values.max(axis=(2, 3)))
@@ -125,7 +125,7 @@ def open_store(path: Place) -> WeatherStore:
 
     Raises:
         MissingDependency: If zarr is not installed.
-        StoreError: With what is wrong.
+        StoreError: If a check fails; the message describes the fault.
     """
     zarr = _zarr()
     if not is_store(path):
@@ -222,10 +222,10 @@ def _zarr() -> Any:
 
 
 def _require_plain(path: Place, name: str, array: Any) -> None:
-    """Refuse an array that holds no numbers, or whose chunks take too much memory.
+    """Refuse an array that is not numeric or has chunks that take too much memory.
 
     Raises:
-        StoreError: With what is wrong.
+        StoreError: If the array is refused; the message gives the reason.
     """
     if array.dtype.kind not in "iuf" or array.dtype.hasobject:
         raise StoreError(f"{name} of {path} is of the type {array.dtype}; numbers are read")
@@ -237,10 +237,10 @@ def _require_plain(path: Place, name: str, array: Any) -> None:
 
 
 def _require_coordinates(path: Place, arrays: dict[str, Any]) -> None:
-    """Refuse coordinates that are no lists, or far longer than those of any record.
+    """Refuse coordinates that are not one-dimensional, or far longer than any real record.
 
     Raises:
-        StoreError: With the coordinate, its shape and the limit.
+        StoreError: If a coordinate is refused; the message gives its shape and the limit.
     """
     for name in (*_DIMENSIONS, *(("run",) if "run" in arrays else ())):
         shape = tuple(int(n) for n in arrays[name].shape)
@@ -265,7 +265,7 @@ def _coordinate(path: Place, name: str, arrays: dict[str, Any], dtype: type[_N])
     """Return the values of a coordinate.
 
     Raises:
-        StoreError: If they cannot be read.
+        StoreError: If the values cannot be read.
     """
     require_chunks(path, name, arrays[name], chunk_places(arrays[name]))
     with damage_named(f"{name} of {path}", remedy="copy the store again"):
@@ -299,7 +299,7 @@ def _hours(path: Place, arrays: dict[str, Any]) -> NDArray[np.int64]:
     """Return times in hours since 1959-01-01 00 UTC.
 
     Raises:
-        StoreError: If units or calendar are others, or a time is no whole hour.
+        StoreError: If the units or the calendar are unknown, or a time is not a whole hour.
     """
     time = arrays["time"]
     units, calendar = str(time.attrs.get("units", "")), str(time.attrs.get("calendar", "standard"))
@@ -324,7 +324,7 @@ def _hours(path: Place, arrays: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def _runs(path: Place, hours: NDArray[np.int64], arrays: dict[str, Any]) -> NDArray[np.int64]:
-    """Return the run of every time: one ends where the next time is not 6 hours later.
+    """Return the run of every time; a run ends where the next time is not 6 hours later.
 
     Raises:
         StoreError: If no two times are 6 hours apart.

@@ -265,7 +265,7 @@ def test_unsafe_and_empty_archives_are_refused(folder, members, words):
 
 
 def test_archives_that_grow_too_much_are_refused(folder, monkeypatch):
-    monkeypatch.setattr(archive_files, "_LEAST", 1000)
+    monkeypatch.setattr(archive_files, "_MIN_UNPACKED_BYTES", 1000)
     tarball(folder / "user_posts.tar.gz", [("posts.jsonl", b" " * 1_000_000)])
     with pytest.raises(StoreError, match="takes the archive beyond"):
         prepare_posts(folder, progress=False)
