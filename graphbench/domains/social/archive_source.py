@@ -1,7 +1,7 @@
 """The sources of ``social/quotes``, ``social/replies`` and ``social/reposts``: the archive of Bluesky, and tensors.
 
-``official`` reads the archive; ``official_shared`` does, too, and counts reposts of others' posts as posts of whoever
-reposts them; ``tensors`` reads what the public package of GraphBench's authors offers.
+``official`` reads the archive; ``official_shared`` also reads the archive, and counts a repost of another user's post
+as a post of the reposting user; ``tensors`` reads the tensors of the public package by GraphBench's authors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from graphbench.domains.social.tables import KINDS, end_of_day
 
 
 class ArchiveParameters(StrictModel):
-    """Which snapshot of the archive; see :class:`~.generators.SnapshotParameters`."""
+    """The parameters of a snapshot of the archive; see :class:`~.generators.SnapshotParameters`."""
 
     kind: Literal["quotes", "replies", "reposts"]
     seen_until: date
@@ -60,17 +60,18 @@ def read_snapshot(
     embedded: bool = True,
     progress: bool | None = None,
 ) -> Snapshot:
-    """Return a snapshot of the archive in a folder, whose tables are prepared first where they are not.
+    """Return a snapshot of the archive in a folder; tables that are not prepared yet are prepared first.
 
     Args:
         folder: The folder of the archive.
         kind: ``quotes``, ``replies`` or ``reposts``.
-        seen_until: Last day of what models see.
+        seen_until: Last day of the inputs.
         predicted_until: Last day of the posts whose engagement is predicted.
         median: As for :func:`~.snapshots.snapshot`.
         loops: As for :func:`~.snapshots.snapshot`.
         shared: Whether reposts of others' posts count as posts, with the engagement of the post that was reposted.
-        embedded: Whether the snapshot has the contents, which must have been embedded; without, it has no columns.
+        embedded: Whether the snapshot has contents, which must be embedded already; if False, ``content`` has no
+            columns.
         progress: Show progress bars; None for terminals only.
 
     Raises:
@@ -99,10 +100,10 @@ def read_snapshot(
 
 
 def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Samples]:
-    """Return the splits of the paper of the archive in a folder; ``shared`` as for :func:`read_snapshot`.
+    """Return the paper's splits of the archive in a folder; ``shared`` as for :func:`read_snapshot`.
 
     Raises:
-        StoreError: As :func:`read_snapshot` does.
+        StoreError: As for :func:`read_snapshot`.
     """
     splits = {}
     for split, seen_until, predicted_until in zip(CORE_SPLITS, DATES[:-1], DATES[1:], strict=True):
@@ -113,7 +114,7 @@ def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Sa
 
 
 def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what was found in the files."""
+    """Yield the numbers of rows and malformed lines in the files."""
     folder = Path(FileParameters.model_validate(card.split("train").parameters).folder)
     for table, journal in facts(folder).items():
         treatment = "left out" if table == "posts" else "counted as posts"
@@ -123,7 +124,7 @@ def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
 
 
 def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, **options: Any) -> FileSource:
-    """Return the source of one kind of interactions; runs on it have the protocol of the source that users name."""
+    """Return the source of one kind of interactions; its runs have the protocol of the source that users name."""
 
     def describe(card: Card) -> Card:
         return card.model_copy(update={"protocol": protocol, "measured": None, "overlapping": True})
@@ -137,7 +138,7 @@ def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, 
 def _sources(
     protocol: str, read: Callable[..., dict[str, Samples]], downloads: Any = (), **options: Any
 ) -> dict[str, FileSource]:
-    """Return the source that users name, which chooses by card, and those of each kind of interactions."""
+    """Return the source that users name, which chooses by card, and the sources of each kind of interactions."""
     by_kind = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
 
     def card_of_files(card: Card, folder: Path) -> Card:

@@ -1,8 +1,8 @@
-"""The tables of an archive on disk, in parts by user: made once, in bounded memory, and continued after interruptions.
+"""The tables of an archive on disk, in parts by user: built once, in bounded memory, and continued after interruptions.
 
 The folder ``graphbench-prepared`` beside the files of the archive holds, for posts and for interactions of each kind,
-64 files of rows; user ``u`` is in part ``u % 64``. A journal says how much of the archive is done; rows beyond it are
-cut off before the work goes on. No text and no names of users are kept in these tables.
+64 files of rows; user ``u`` is in part ``u % 64``. A journal records how much of the archive is done; rows
+beyond the recorded ones are cut off before the work continues. The tables hold no texts and no names of users.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ELSEWHERE = "copy the archive to a folder that can be written, or make room"
 
 @dataclass
 class Journal:
-    """How much of a tarball has been read into a table.
+    """The progress of reading a tarball into a table.
 
     Attributes:
         archive: Name, bytes and time of change of the tarball, and the version of the table's format.
-        members: Number of files that are done.
+        members: Number of files that are read.
         rows: Number of rows.
         malformed: Number of malformed lines.
-        shared: Number of lines about posts of others.
+        shared: Number of lines that record reposts of other users' posts.
         sizes: Bytes of every part.
         done: Whether the tarball is read to its end.
     """
@@ -59,12 +59,12 @@ class Journal:
 
 
 def prepare_posts(folder: Path, progress: bool | None = None, *, shared: bool = False) -> Journal:
-    """Read the posts of an archive into their table, unless that is done; return its journal.
+    """Read the posts of an archive into their table, unless it exists; return the journal.
 
     Args:
         folder: The folder of the archive.
         progress: Show a progress bar; None for terminals only.
-        shared: Whether reposts of others' posts are rows, too; that table is another one.
+        shared: Whether reposts of other users' posts are rows, too; this is a separate table.
 
     Raises:
         StoreError: If a file is missing, damaged or unsafe, or the table cannot be written.
@@ -78,10 +78,10 @@ def prepare_posts(folder: Path, progress: bool | None = None, *, shared: bool = 
 
 
 def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) -> Journal:
-    """Read the interactions of one kind into their table, unless that is done; return its journal.
+    """Read the interactions of one kind into their table, unless it exists; return the journal.
 
     Raises:
-        StoreError: As :func:`prepare_posts` does.
+        StoreError: As for :func:`prepare_posts`.
     """
 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
@@ -115,14 +115,14 @@ def _part_paths(folder: Path, table: str) -> list[Path]:
 
 
 def identity_of(archive: Path) -> list[str | int]:
-    """Return name, bytes and time of change of a tarball, and the version of what is made of it."""
+    """Return name, bytes and time of change of a tarball, and the version of the tables' format."""
     stat = archive.stat()
     return [archive.name, stat.st_size, stat.st_mtime_ns, _VERSION]
 
 
 @contextmanager
 def only_here(folder: Path) -> Iterator[None]:
-    """Make the folder of prepared tables, and hold its lock: other processes wait."""
+    """Create the folder of prepared tables and hold its lock, so that other processes wait."""
     refuse_foreign_links(folder / PREPARED)
     (folder / PREPARED).mkdir(exist_ok=True)
     with file_lock(folder / PREPARED / ".lock"):
@@ -197,7 +197,7 @@ def _append(streams: Sequence[IO[bytes]], rows: NDArray[np.int32], journal: Jour
 
 
 def _read_journal(path: Path, identity: list[str | int]) -> Journal:
-    """Return the journal of a table; a fresh one if there is none of this archive."""
+    """Return the journal of a table; a new journal if there is none for this archive."""
     try:
         journal = Journal(**load_json(path))
     except (OSError, TypeError, ValueError, json.JSONDecodeError):
@@ -206,7 +206,7 @@ def _read_journal(path: Path, identity: list[str | int]) -> Journal:
 
 
 def facts(folder: Path) -> dict[str, Journal]:
-    """Return the journals of the tables that are prepared."""
+    """Return table -> journal of the prepared tables."""
     journals = {}
     for table in (*_POSTS, *KINDS):
         path = folder / PREPARED / f"{table}.json"

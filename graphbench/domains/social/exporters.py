@@ -99,7 +99,7 @@ def _files_of_posts(history: Network) -> Iterator[tuple[str, bytes]]:
 
 @contextmanager
 def _tarball(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open a compressed tarball for writing whose bytes do not depend on the time."""
+    """Open a compressed tarball for writing; its bytes do not depend on the time."""
     with (
         path.open("wb") as stream,
         gzip.GzipFile("", "wb", _LEVEL, stream, mtime=0) as packed,
@@ -115,7 +115,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
-    """Write the whole history, of which all splits are snapshots."""
+    """Write the whole history; all splits are snapshots of it."""
     parameters = find_generator(card.generator).parse(card, "train")
     if not isinstance(parameters, SnapshotParameters):
         raise ArgumentError(f"{card.address} is not simulated; `archive` writes simulated networks, social/sim_*")

@@ -1,4 +1,4 @@
-"""The predictor that every user's engagement stays as it was: the median of the past is that of the future."""
+"""The persistence predictor: every user's engagement stays the same, so the past median predicts the future median."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def persistence_scores(samples: Samples) -> dict[str, float]:
-    """Return the mean absolute error, R2 and Spearman correlation of the past medians, their means and by output."""
+    """Return the mean absolute error, R2 and Spearman correlation of the past medians, for each output and averaged."""
     scores: dict[str, float] = {}
     for i, name in enumerate(COUNTS):
         truth = samples.values[name].astype(np.float64)

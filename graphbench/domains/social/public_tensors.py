@@ -1,8 +1,8 @@
-"""The tensors that the public package of GraphBench's authors offers, with the interactions that they belong to.
+"""The tensors of the public package by GraphBench's authors, with the interactions to which they belong.
 
 Release 0.2.0 reads, for every kind and split, ``x_<kind>_<split>.pt`` (contents), ``y_<kind>_<split>.pt`` (targets) and
 ``keep_uids_<kind>_<split>.pt`` (users), and ``<kind>.csv`` of the archive of Bluesky. Row ``i`` of the tensors belongs
-to the ``i``-th user, in rising order, who has an edge.
+to the ``i``-th user with an edge, in rising order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST = np.iinfo(np.int32).max
 def read_tensors(folder: Path, kind: str) -> dict[str, Samples]:
     """Return the splits of the tensors in a folder; files may lie in folders below it.
 
-    Past engagement is not among them, so persistence cannot be scored.
+    The tensors do not hold past engagement, so persistence cannot be scored.
 
     Raises:
         StoreError: If a file is missing, damaged or holds something else, or the tensors do not belong to the
@@ -67,16 +67,16 @@ def read_tensors(folder: Path, kind: str) -> dict[str, Samples]:
 
 
 def first_pairs(folder: Path, kind: str, users: NDArray[np.int64], seen_until: date) -> NDArray[np.int64]:
-    """Return the pairs of kept users whose first row in the file is not later than a day, int64 ``[E, 2]``, sorted.
+    """Return the pairs of kept users with a first row in the file not later than a day, int64 ``[E, 2]``, sorted.
 
-    That is how the public package chooses edges; where the file is sorted by time, these are all pairs that interacted
-    by that day.
+    The public package chooses edges in this way. If the file is sorted by time, the result is all pairs that interacted
+    by the day.
 
     Args:
-        folder: The folder of the archive, whose interactions are prepared.
+        folder: The folder of the archive; the interactions must be prepared.
         kind: ``quotes``, ``replies`` or ``reposts``.
         users: int64, rising.
-        seen_until: Last day of what models see.
+        seen_until: Last day of the inputs.
     """
     kept = [np.empty((0, 2), np.int64)]
     for part in interactions_by_part(folder, kind):
@@ -90,7 +90,7 @@ def first_pairs(folder: Path, kind: str, users: NDArray[np.int64], seen_until: d
 
 
 def _only(folder: Path, name: str) -> Path:
-    """Return the file of a name in a folder or below it."""
+    """Return the only file of a name in a folder or its sub-folders."""
     paths = sorted(folder.rglob(name))
     if len(paths) != 1:
         fault = f"has no {name}" if not paths else f"has {len(paths)} files {name}"
@@ -110,7 +110,7 @@ def _matrix(path: Path) -> NDArray[Any]:
 
 
 def _users(path: Path) -> NDArray[np.int64]:
-    """Return the users in a file, int64, rising; their numbers may be texts."""
+    """Return the users in a file, int64, rising; the file may hold their numbers as texts."""
     content = read_torch_file(path)
     try:
         if not isinstance(content, Collection) or isinstance(content, (str, dict)):

@@ -14,11 +14,11 @@ from graphbench.domains.social.tables import COUNTS
 
 
 def snapshot_as_samples(snapshots: Sequence[Snapshot]) -> Samples:
-    """Return snapshots as samples with the values of the cards of ``social``; users' numbers are left out."""
+    """Return snapshots as samples with the features of the ``social`` cards; the numbers of users are left out."""
 
     def joined(name: str) -> NDArray[Any]:
         parts = [getattr(part, name) for part in snapshots]
-        return np.concatenate(parts)  # a copy, even of one part
+        return np.concatenate(parts)  # copies the array even if there is a single part
 
     targets = joined("targets")
     values = {
@@ -36,7 +36,7 @@ def snapshot_as_samples(snapshots: Sequence[Snapshot]) -> Samples:
 
 
 def degree_statistics(parameters: Any, samples: Samples) -> dict[str, NDArray[np.float64]]:
-    """Return how in-degrees and targets of graphs are distributed, and the share of loops, per graph.
+    """Return statistics of the in-degrees and targets, and the share of loops, per graph.
 
     ``top_in_degree_share`` is the share of arcs that end at the hundredth of the nodes with the largest in-degrees.
     """

@@ -1,6 +1,6 @@
 """A simulated social network: users who join, write, follow and react, from 17 February 2023 to 18 March 2024.
 
-:func:`simulate` returns tables like those that are read from the archive of Bluesky. One simulation gives the posts and
+:func:`simulate` returns tables in the same format as the archive of Bluesky. One simulation gives the posts and
 the interactions of all kinds, so that datasets of different kinds and dates are parts of the same history.
 """
 
@@ -32,11 +32,11 @@ from graphbench.domains.social.simulator_tables import (
 from graphbench.domains.social.tables import KINDS, Contents, Interactions, Posts, end_of_day
 
 VERSION = 2
-"""Raised whenever the same users and seed would give another network."""
+"""Version of the simulator, increased whenever the same users and seed would give another network."""
 
 _GRID = 4096
 _USER_BATCH = 1 << 13
-_EVENTS_PER_POST = 9  # room for events; a part that has more is simulated again
+_EVENTS_PER_POST = 9  # room for events; a part with more events is simulated again
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ class _Users:
     follows: NDArray[np.int32]
     eagerness: NDArray[np.float32]  # [users, 4]: factor of the probabilities to like, repost, reply and quote
     quoted: NDArray[np.float32]  # factor of the probability of being quoted
-    style: NDArray[np.float32]  # [users, styles]: shows in what the user writes
+    style: NDArray[np.float32]  # [users, styles]: influences the contents of the user
 
 
 def simulate(
@@ -89,8 +89,8 @@ def simulate(
         users: Number of users, of whom some never post.
         seed: Number of the history.
         width: Columns of the contents.
-        threads: Threads that simulate.
-        calibration: What the network is like; None for that of the datasets.
+        threads: Number of threads.
+        calibration: Parameters of the network; None for the parameters of the datasets.
 
     Raises:
         ArgumentError: If a number is not whole and positive.
@@ -169,7 +169,7 @@ def _standardised(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _tickets(people: _Users, circles: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return users by circle, each as often as it is popular, and where circles begin."""
+    """Return users by circle, each repeated in proportion to popularity, and the positions where circles begin."""
     order = np.argsort(people.circle, kind="stable").astype(np.int32)
     counts = np.maximum(1, np.rint(people.popularity[order])).astype(np.int64)
     return np.repeat(order, counts), offsets(np.bincount(people.circle[order], counts, circles).astype(np.int64))
@@ -203,7 +203,7 @@ def _arguments(key: np.uint64, people: _Users, calibration: Calibration) -> tupl
 
 
 _Parts = list[tuple[list[Array], list[list[Array]]]]
-"""Of some users each: columns of posts, and columns of interactions by kind."""
+"""For each part of the users: columns of posts, and columns of interactions by kind."""
 
 
 def _write(key: np.uint64, people: _Users, calibration: Calibration, threads: int) -> tuple[_Parts, NDArray[np.int64]]:
@@ -232,7 +232,7 @@ def _write(key: np.uint64, people: _Users, calibration: Calibration, threads: in
 
 
 def _joined(parts: _Parts) -> tuple[Posts, NDArray[np.uint8], dict[str, Interactions]]:
-    """Return posts, their topics, and interactions; the parts are emptied, as the rows are many."""
+    """Return posts, their topics, and interactions; the parts are emptied to save memory."""
     interactions = {}
     for number, kind in enumerate(KINDS):
         source, target, time = (np.concatenate([events[number][i] for _, events in parts]) for i in range(3))

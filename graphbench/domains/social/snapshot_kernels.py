@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 
-_FEW = 24  # values that are sorted by insertion
+_FEW = 24  # up to this many values are sorted by insertion
 
 Integers = NDArray[np.integer[Any]]
 
@@ -39,7 +39,7 @@ def _insert_in_order(values: Integers) -> None:
 
 @inner
 def _median(values: Integers, lower: bool) -> float:
-    """Return the median of values, which are sorted in place; 0 of none."""
+    """Return the median of values, which are sorted in place; 0 if there are none."""
     count = values.shape[0]
     if not count:
         return 0.0
@@ -65,13 +65,13 @@ def medians(
 
     Args:
         node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes.
-        user: Of the posts.
-        time: Of the posts.
+        user: Integers ``[posts]``, the authors.
+        time: Integers ``[posts]``, the times.
         columns: Three counts of the posts, of the same type.
-        ptr: int64 ``[2 * nodes + 1]``: running sum of the number of posts of the nodes in the first interval, then of
-            those in the second.
+        ptr: int64 ``[2 * nodes + 1]``: running sum of the numbers of posts of the nodes in the first interval, then
+            in the second.
         times: ``(t0, t1, t2)``.
-        lower: Whether the median of an even number of values is the lower of the two in the middle, not their mean.
+        lower: Whether the median of an even number of values is the lower of the two middle values, not their mean.
     """
     nodes, (t0, t1, t2) = ptr.shape[0] // 2, times
     following = ptr[:-1].copy()
@@ -96,12 +96,12 @@ def medians(
 def kept_pairs(
     source: Integers, target: Integers, time: Integers, node_of: NDArray[np.int32], after: int, until: int, loops: bool
 ) -> NDArray[np.int32]:
-    """Return the nodes of the interactions in ``(after, until]`` whose both users are nodes, int32 ``[2, kept]``.
+    """Return the nodes of the interactions in ``(after, until]`` between two nodes, int32 ``[2, kept]``.
 
     Args:
-        source: Of the interactions.
-        target: Of the interactions.
-        time: Of the interactions.
+        source: Integers ``[interactions]``, the acting users.
+        target: Integers ``[interactions]``, the authors of the posts.
+        time: Integers ``[interactions]``, the times.
         node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes. Users beyond the
             array are not nodes either.
         after: Begin of the interval, not part of it.

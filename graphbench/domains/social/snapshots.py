@@ -1,7 +1,7 @@
-"""Snapshots of a social network: who interacted until a time, what they wrote, and the engagement that followed.
+"""Snapshots of a social network: interactions and texts until a time, and the engagement that followed.
 
-Source: GraphBench (Stoll et al., 2025), sections 3.1.1 and A.1. What the paper leaves open follows the public package
-of its authors, release 0.2.0, and is said below.
+Source: GraphBench (Stoll et al., 2025), sections 3.1.1 and A.1. Details that the paper leaves open follow release 0.2.0
+of its authors' public package, and are stated below.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Snapshot:
 
     Attributes:
         users: int64 ``[n]``: the users, in rising order; node ``i`` is ``users[i]``.
-        edges: int64 ``[E, 2]``: arcs of nodes, from who quoted, replied or reposted to whose post it was; sorted, each
-            listed once.
+        edges: int64 ``[E, 2]``: arcs of nodes, from the user who quoted, replied or reposted to the author of the post;
+            sorted, each listed once.
         content: float32 ``[n, d]``: mean of the user's content in ``(t0, t1]`` over periods; zeros without any.
         posts: int64 ``[n]``: number of posts in ``(t0, t1]``, at least 1.
         past: float32 ``[n, 3]``: log(1 + lower median) of the likes, replies and reposts of these posts.
-        targets: float32 ``[n, 3]``: the same of the posts in ``(t1, t2]``.
+        targets: float32 ``[n, 3]``: the same for the posts in ``(t1, t2]``.
     """
 
     users: NDArray[np.int64]
@@ -63,24 +63,24 @@ def snapshot(
     of the kind in ``(t0, t1]``. Users who interacted with themselves have a loop, as in the published graphs, and a
     loop counts as an edge.
 
-    Nothing after ``t1`` enters ``content``, ``posts`` and ``past``, nor the edges between two nodes; what happens in
-    ``(t1, t2]`` decides the targets and, by who posts, which users are nodes. Nothing after ``t2`` has any influence.
-    Counts of posts are those of the day on which they were collected, for past posts as for others.
+    Nothing after ``t1`` enters ``content``, ``posts`` and ``past``, nor the edges between two nodes; the events in
+    ``(t1, t2]`` determine the targets and, through the authors of posts, the set of nodes. Nothing after ``t2`` has any
+    influence. Counts of posts, past ones included, are from the day on which the posts were collected.
 
     Args:
         posts: The posts; ``content`` has no columns if they have no contents.
         interactions: Kind -> the interactions.
         t0: Begin, in minutes since 1970; not part of the interval.
-        t1: End of what models see.
-        t2: End of what is predicted.
+        t1: End of the inputs.
+        t2: End of the targets.
         kind: ``quotes``, ``replies`` or ``reposts``.
-        median: Of an even number of counts: the ``lower`` one of the two in the middle, as in all datasets and as
-            published, or their ``mean``.
+        median: Definition of the median of an even number of counts: the ``lower`` one of the two middle ones, as in
+            all datasets and as published, or their ``mean``.
         loops: Whether users' interactions with themselves are edges.
 
     Raises:
-        ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user is negative or a count
-            is, or there is no node.
+        ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user or a count is
+            negative, or there is no node.
     """
     if kind not in KINDS:
         raise ArgumentError(f"kind={kind!r} is unknown; use one of {', '.join(KINDS)}")
@@ -105,7 +105,7 @@ def snapshot_of_parts(
     median: Median = "lower",
     loops: bool = True,
 ) -> Snapshot | None:
-    """Return a snapshot of tables that come in parts, of which one of each is in memory at a time; see `snapshot`.
+    """Return a snapshot of tables in parts, with one part of each table in memory at a time; see `snapshot`.
 
     Args:
         posts: Parts of the posts; all posts of a user are in one part.
@@ -119,7 +119,7 @@ def snapshot_of_parts(
         The snapshot, or None if no user who posted in both intervals has an edge.
 
     Raises:
-        ArgumentError: As `snapshot` does; also if a user has posts in two parts.
+        ArgumentError: As for `snapshot`; also if a user has posts in two parts.
     """
     t0, t1, t2 = (whole_number(name, time) for name, time in zip(("t0", "t1", "t2"), times, strict=True))
     times = t0, t1, t2
@@ -194,7 +194,7 @@ def _joined(parts: list[_Engagement]) -> _Engagement:
 
 
 class _Places:
-    """The place of every user among some users.
+    """The position of every user in a list of users.
 
     Args:
         users: int64, rising.
@@ -213,7 +213,7 @@ class _Places:
         return len(self._users)
 
     def pairs(self, rows: Interactions, part: slice, after: int, until: int, loops: bool) -> NDArray[np.int32]:
-        """Return the places of those who interacted in an interval and are among the users, int32 ``[2, kept]``."""
+        """Return the positions of the users of interactions in an interval, if both are listed, int32 ``[2, kept]``."""
         source, target, time = rows.source[part], rows.target[part], rows.time[part]
         if self._table is not None:
             return kept_pairs(source, target, time, self._table, after, until, loops)
@@ -222,7 +222,7 @@ class _Places:
         return nodes[:, kept if loops else kept & (nodes[0] != nodes[1])].astype(np.int32)
 
     def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the place of each, int64; -1 for those who are not among the users."""
+        """Return the position of each user, int64; -1 for users who are not listed."""
         if self._table is not None:
             return self._table[np.minimum(users, len(self._table) - 1)].astype(np.int64)
         position = np.searchsorted(self._users, users)

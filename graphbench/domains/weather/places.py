@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,3}(.+)")
 
 
 def place_of(folder: Path | str) -> Place:
-    """Return a folder as an absolute path, and an address as a text; the second slash of ``://``, which a path loses, is restored."""
+    """Return a folder as an absolute path, and an address as a text with the slash of ``://`` that a path loses."""
     match = _ADDRESS.fullmatch(str(folder))
     if match is None:
         return Path(folder).expanduser().resolve()
