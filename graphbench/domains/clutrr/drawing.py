@@ -151,17 +151,17 @@ def _order_facts(desk: Desk, num_facts: int) -> None:
 @inner
 def _has_one_answer(task: Task, desk: Desk, num_nodes: int, num_facts: int) -> bool:
     """Return whether the answer is all that the rules derive from the facts about the two people asked about."""
-    ends, node_of, known, open_facts = desk.facts[0], desk.node_of, desk.known, desk.open_facts
+    ends, node_of, derived, open_facts = desk.facts[0], desk.node_of, desk.known, desk.open_facts
     for u in range(num_nodes):
         for v in range(num_nodes):
-            known[u, v] = 0
+            derived[u, v] = 0
     num_open = 0
     for e in range(num_facts):
         x, y = ends[e, 0], ends[e, 1]
-        num_open = note(known, open_facts, num_open, node_of[x], node_of[y], np.uint16(1 << desk.relations[x, y]))
-    derive_all(known, num_nodes, open_facts, num_open, task.deduction)
+        num_open = note(derived, open_facts, num_open, node_of[x], node_of[y], np.uint16(1 << desk.relations[x, y]))
+    derive_all(derived, num_nodes, open_facts, num_open, task.deduction)
     x, y = desk.path[0], desk.path[task.k]
-    return known[node_of[x], node_of[y]] == 1 << desk.relations[x, y]
+    return derived[node_of[x], node_of[y]] == 1 << desk.relations[x, y]
 
 
 @inner

@@ -71,9 +71,9 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    what = "is not a folder" if not folder.is_dir() else f"has no file {' or '.join(names)}"
+    fault = "is not a folder" if not folder.is_dir() else f"has no file {' or '.join(names)}"
     raise StoreError(
-        f"{folder} {what}; give the folder with {POSTS[0]} and {GRAPHS} of https://zenodo.org/records/14669616"
+        f"{folder} {fault}; give the folder with {POSTS[0]} and {GRAPHS} of https://zenodo.org/records/14669616"
     )
 
 

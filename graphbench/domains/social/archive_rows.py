@@ -78,11 +78,11 @@ def _parse_quickly(content: bytes, texts: bool, keep: bool = False) -> PostRows 
     values = np.stack([frame[name].to_numpy() for name in COLUMNS], axis=1)
     shared = frame[_REPOSTED].is_not_null().to_numpy()
     kept = np.ones(len(shared), bool) if keep else ~shared
-    own, valid = _checked(values[kept])
+    checked, valid = _checked(values[kept])
     if not valid.all():
         return None
     written = [text or "" for text in frame["text"].filter(polars.Series(kept)).to_list()] if texts else []
-    return PostRows(own, written, 0, int(shared.sum()))
+    return PostRows(checked, written, 0, int(shared.sum()))
 
 
 def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRows:

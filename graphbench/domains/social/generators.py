@@ -33,7 +33,7 @@ class SnapshotParameters(StrictModel):
     """A simulated network, and one of its snapshots.
 
     Attributes:
-        users: Number of users of the network; a limit on the number of samples replaces it. About half of them are
+        users: Number of users of the network; the limit of a dataset replaces it. About half of them are
             nodes of a snapshot.
         seed: Number of the network; splits and kinds with the same users and seed are parts of one history.
         kind: Kind of interactions that are edges.

@@ -53,7 +53,7 @@ def _draw_followed(
     ticket_ptr: NDArray[np.int64],
     shares: tuple[float, float, float],
 ) -> int:
-    """Return whom a user follows next: someone of its circle, its communities or all, by popularity; -1 for the user itself."""
+    """Return whom a user follows next: a user of its circle, its communities or all, by popularity; -1 for itself."""
     draw = uniform(state)
     first, last = np.int64(0), np.int64(ticket_ptr.shape[0] - 1)
     if draw < shares[0]:
