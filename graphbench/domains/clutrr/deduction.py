@@ -26,7 +26,7 @@ def deduction_tables(rules: str) -> Deduction:
     """Return the tables with which a set of rules composes masks.
 
     Raises:
-        UnknownRules: If there is no set of that name.
+        UnknownRules: If the set of rules is unknown.
     """
     chosen = rule_set(rules)
     heads, back = _bits(chosen.composition_table), _bits(chosen.inverse_table)

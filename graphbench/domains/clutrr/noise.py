@@ -1,7 +1,7 @@
 """Facts of a story that are not needed (paper, section 3.5), by where they touch its path.
 
-* Supporting: a detour a -> d -> b beside a fact (a, b) of the path, past somebody new.
-* Irrelevant: a fact between somebody of the path and a new person: half of a detour.
+* Supporting: a detour a -> d -> b around a fact (a, b) of the path, past a new person.
+* Irrelevant: a fact between a person of the path and a new person: half of a detour.
 * Disconnected: a fact between two people who are not on the path.
 
 Of each there are 1 to max(1, k // 2), every number as likely, or fewer where the family has no more; detours and

@@ -63,7 +63,7 @@ def closure(
     Raises:
         UnknownRelation: If a fact has an unknown relation.
         UnknownRules: If the set of rules is unknown.
-        StoryError: If a fact is no triple or relates a person to itself.
+        StoryError: If a fact is not a triple or relates a person to itself.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)

@@ -29,7 +29,7 @@ def literal_codes(
     before = clause = 0
     for s in range(len(num_variables)):
         for k in range(ptr[clause], ptr[clause + num_clauses[s]]):
-            literal = np.int64(literals[k])  # the absolute value of the least int32 is no int32
+            literal = np.int64(literals[k])  # the absolute value of the smallest int32 does not fit into int32
             if literal == 0 or abs(literal) > num_variables[s]:
                 return codes, k
             codes[k] = 2 * (before + abs(literal) - 1) + (1 if literal < 0 else 0)

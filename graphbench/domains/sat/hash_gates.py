@@ -2,7 +2,7 @@
 
 A bit is a literal: a variable, its negation, or one of the constants ``TRUE`` and ``-TRUE``. A gate whose value follows
 from constant, equal or opposite operands costs no variable. A word is 32 bits, int64 ``[32]``, the least significant
-bit first. Beside its clauses, every variable gets its value under the given values of the inputs.
+bit first. Every variable gets its clauses, and its value under the given values of the inputs.
 """
 
 from __future__ import annotations

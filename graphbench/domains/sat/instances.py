@@ -93,7 +93,7 @@ class FuzzParameters(StrictModel):
         references: Range of t: gates are added until every input is an operand at least t times.
         clause_length: Range of the number of literals in a random clause; it is the same for all clauses of a formula.
         clause_ratio: Range of the number of random clauses per variable.
-        ite: Whether there are gates "if a then b else c" beside and, or, exclusive or, and equivalence.
+        ite: Whether there are gates "if a then b else c" in addition to and, or, exclusive or, and equivalence.
         most_gates: A circuit that needs more gates than this is drawn again, together with v and t. About a third as
             many gates are added when the circuit's roots are joined.
     """

@@ -1,6 +1,6 @@
 """The tables of an archive on disk, in parts by user: built once, in bounded memory, and continued after interruptions.
 
-The folder ``graphbench-prepared`` beside the files of the archive holds, for posts and for interactions of each kind,
+The folder ``graphbench-prepared`` next to the archive's files holds, for posts and for interactions of each kind,
 64 files of rows; user ``u`` is in part ``u % 64``. A journal records how much of the archive is done; rows
 beyond the recorded ones are cut off before the work continues. The tables hold no texts and no names of users.
 """

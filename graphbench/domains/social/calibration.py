@@ -41,7 +41,7 @@ class Calibration:
         reach: Readers of a post of an author with one follower.
         reach_exponent: The number of readers grows with this power of the number of followers.
         most_readers: Most readers of a post.
-        strangers: Share of readers who are no followers.
+        strangers: Share of readers who do not follow the author.
         reacts: Shares of users who ever like, repost, reply to and quote posts.
         eagerness_sigma: Deviation of the logarithm of how readily users react.
         vigour_sigma: Deviation of the logarithm of how readily the users of a circle react.
@@ -55,7 +55,7 @@ class Calibration:
         delay: Median number of minutes between a post and an interaction.
         delay_sigma: Deviation of its logarithm.
         style: How much of the ranks of a user's quality, eagerness and popularity, and of the vigour of its circle
-            shows in contents, beside the topics at 1.
+            shows in contents, relative to the topics, which have weight 1.
         noise: Deviation of the noise of users and of the noise of periods in contents.
     """
 

@@ -116,9 +116,8 @@ def _fault_of_stream(file: Path, decoder: Any, most: int) -> str | None:
             while left >= 0 and not decoder.eof and (packed := stream.read(_PIECE)):
                 while left >= 0 and not decoder.eof:
                     left -= len(decoder.decompress(packed, _PIECE))
-                    packed = getattr(
-                        decoder, "unconsumed_tail", b""
-                    )  # zlib returns unread input; the other decoders keep it
+                    # zlib returns the input that it has not read yet; the other decoders keep it
+                    packed = getattr(decoder, "unconsumed_tail", b"")
                     if not packed and getattr(decoder, "needs_input", True):
                         break
     except PACKED_ERRORS as error:

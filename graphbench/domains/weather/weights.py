@@ -56,7 +56,8 @@ def loss_weights(
         float64 ``[channels]``, in the order of :func:`~.channels.channel_names`.
 
     Raises:
-        ArgumentError: If a variable is unknown, there is none, a level is not positive, or a weight is negative.
+        ArgumentError: If a variable is unknown, ``variables`` is empty, a level is not positive, or a weight is
+            negative.
     """
     pressure = np.asarray(levels, np.float64)
     if pressure.ndim != 1 or not len(pressure) or not (pressure > 0).all():
