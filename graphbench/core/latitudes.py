@@ -40,7 +40,7 @@ def latitude_weights(latitudes: ArrayLike, kind: str = "cos") -> Floats:
     Args:
         latitudes: Latitudes in degrees, ascending.
         kind: ``cos``, the cosine of the latitude (GraphBench, section 3.4.1), or ``area``, the sine of the cell's upper
-            bound minus that of its lower (WeatherBench 2).
+            bound minus the sine of its lower bound (WeatherBench 2).
 
     Raises:
         ArgumentError: If ``kind`` is neither, or the latitudes do not ascend within -90 to 90.

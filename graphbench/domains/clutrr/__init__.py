@@ -29,12 +29,12 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return what is there, with what is imported when asked for."""
+    """Return the names of the package, including the names that are imported on first use."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: generators look at this package and need none of it."""
+    """Import a name on first use: the generators import this package without needing its functions."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""What callers hand over, checked before it reaches compiled code: keys of splits and places in them."""
+"""Checks of arguments before they reach compiled code: keys of splits and positions in splits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def key_of(value: Any, error: type[GraphBenchError]) -> np.uint64:
     """Return the key of a split.
 
     Raises:
-        GraphBenchError: The ``error`` given, if it is not a whole number from 0 to 2**64 - 1.
+        GraphBenchError: Of the class ``error``, if it is not a whole number from 0 to 2**64 - 1.
     """
     number = whole_number(value)
     if number is None or not 0 <= number < 2**64:
@@ -27,7 +27,7 @@ def place_of(name: str, value: Any, error: type[GraphBenchError]) -> int:
     """Return a position in a split, or the number of an attempt or stream.
 
     Raises:
-        GraphBenchError: The ``error`` given, if it is not a whole number from 0 to 2**63 - 1.
+        GraphBenchError: Of the class ``error``, if it is not a whole number from 0 to 2**63 - 1.
     """
     number = whole_number(value)
     if number is None or not 0 <= number < 2**63:
@@ -39,7 +39,7 @@ def places_of(name: str, values: Any, error: type[GraphBenchError]) -> NDArray[n
     """Return positions in a split, or numbers of attempts, ``int64[S]``.
 
     Raises:
-        GraphBenchError: The ``error`` given, if they are not whole numbers from 0 on in one row.
+        GraphBenchError: Of the class ``error``, if they are not whole numbers from 0 on in one row.
     """
     try:
         array = np.asarray(values)
@@ -54,7 +54,7 @@ def places_of(name: str, values: Any, error: type[GraphBenchError]) -> NDArray[n
 
 
 def whole_number(value: Any) -> int | None:
-    """Return a value as an int, None where it is none; True and False are none."""
+    """Return a value as an int; None if it is not a whole number (True and False are not)."""
     try:
         return None if isinstance(value, bool | np.bool_) else index(value)
     except TypeError:

@@ -74,16 +74,16 @@ def marks(places: NDArray[np.int64], num_nodes: NDArray[np.int64]) -> NDArray[np
         places: int64 ``[S]``, the person, numbered within the puzzle.
         num_nodes: int64 ``[S]``, people per puzzle.
     """
-    found = np.zeros(int(num_nodes.sum()), np.uint8)
-    found[offsets(num_nodes)[:-1] + places] = 1
-    return found
+    flags = np.zeros(int(num_nodes.sum()), np.uint8)
+    flags[offsets(num_nodes)[:-1] + places] = 1
+    return flags
 
 
 @kernel
 def story_seeds(key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return a random number for the story of every sample; uint64 ``[S]``, a function of key, index and attempt."""
-    found = np.empty(indices.shape[0], np.uint64)
+    seeds = np.empty(indices.shape[0], np.uint64)
     for i in range(indices.shape[0]):
         state = seed(key, indices[i], attempts[i], 0)
-        found[i] = next_u64(state)
-    return found
+        seeds[i] = next_u64(state)
+    return seeds

@@ -1,4 +1,4 @@
-"""Backward chaining: from the fact asked for to the k facts of a story, which form a path (paper, section 3.2)."""
+"""Backward chaining: from the fact in question to the k facts of a story, which form a path (paper, section 3.2)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def pick_middle(
     composition: NDArray[np.int8],
     groundings: Groundings,
 ) -> int:
-    """Draw somebody new between x and y: uniform over the rules that conclude the fact (x, y), then over the people.
+    """Draw a new person between x and y: uniform over the rules that conclude the fact (x, y), then over the people.
 
-    A rule takes part if somebody outside the story fits into it.
+    A rule is considered if some person outside the story fits into it.
 
     Returns:
-        z such that the facts (x, z) and (z, y) compose to the fact (x, y); -1 if there is nobody.
+        z such that the facts (x, z) and (z, y) compose to the fact (x, y); -1 if there is no such z.
     """
     people, rule_of, size_of = groundings
     size_of[:] = 0
@@ -72,13 +72,13 @@ def chain_backward(
 ) -> bool:
     """Expand the fact (path[0], path[1]) into a path of k facts, and return whether there is one.
 
-    Each time a fact not yet tried is drawn and resolved into two; who comes in between is nobody of the path so far. A
-    fact that cannot be resolved stays.
+    In every step, a fact that was not tried before is drawn and resolved into two; the person in between is not yet on
+    the path. A fact that cannot be resolved stays.
 
     Args:
         state: The generator.
         k: Number of facts.
-        relations: ``int8[N, N]``, what y is to x in ``[x, y]``.
+        relations: ``int8[N, N]``, the relation of y to x in ``[x, y]``.
         num_people: Number of people.
         in_story: ``bool[N]``, False on entry; True for the people of the path on exit.
         composition: ``int8[11, 11]``, the rules.
@@ -118,9 +118,9 @@ def draw_question(
 
     Args:
         state: The generator.
-        relations: ``int8[N, N]``, what y is to x in ``[x, y]``.
+        relations: ``int8[N, N]``, the relation of y to x in ``[x, y]``.
         num_people: Number of people.
-        wanted: What the second is to the first; -1 for any two people who are related.
+        wanted: The relation of the second person to the first; -1 for any two people who are related.
         path: ``int64[at least 2]``, filled.
     """
     count = 0

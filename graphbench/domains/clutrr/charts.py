@@ -1,4 +1,4 @@
-"""The rules applied in plain Python: for checks, and for lists small enough."""
+"""The rules applied in plain Python: for checks, and for short lists of facts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Fact = tuple[int, int, str]
 
 
 def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]]:
-    """Return all that follows from some facts: each is put together with all others found until nothing is new.
+    """Return all facts that follow from some facts: facts are composed with each other until no new fact appears.
 
     Args:
         facts: (x, y, relation): y is the relation of x.
         rules: ``sound`` or ``paper``.
 
     Raises:
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
     """
     chosen = rule_set(rules)
     pairs: dict[tuple[int, int], set[str]] = {}
@@ -26,10 +26,10 @@ def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]
     unread = list(facts)
     while unread:
         x, y, r = unread.pop()
-        known = pairs.setdefault((x, y), set())
-        if r in known:
+        derived_relations = pairs.setdefault((x, y), set())
+        if r in derived_relations:
             continue
-        known.add(r)
+        derived_relations.add(r)
         leaving.setdefault(x, []).append((y, r))
         arriving.setdefault(y, []).append((x, r))
         if r in chosen.inverses:
@@ -44,10 +44,10 @@ def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]
 
 
 def derivable_along(clause: Sequence[str], rules: str) -> set[str]:
-    """Return what the relations along a path compose to, in whatever order: chart parsing.
+    """Return the relations to which the relations along a path compose, in any order of composition (chart parsing).
 
     Raises:
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
     """
     compositions = rule_set(rules).compositions
     chart = {(i, i + 1): {r} for i, r in enumerate(clause)}

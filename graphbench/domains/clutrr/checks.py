@@ -1,4 +1,4 @@
-"""Stored puzzles checked sample by sample: facts, answer and noise in plain Python, the story by reading it."""
+"""Checks of stored puzzles, sample by sample: facts, answer and noise in plain Python, the story by reading it."""
 
 from __future__ import annotations
 
@@ -53,39 +53,40 @@ class StoredQuestions:
 
 
 def check_stories(parameters: StoryParameters, samples: Samples) -> list[str]:
-    """Return what is wrong with samples, one line per finding.
+    """Return the problems of samples, one line per problem.
 
-    The path must be simple and alone lead to the answer, the answer be the only one derivable from all facts, the noise
-    be of its kind, the clause be one that may be drawn, and the story, read back, tell these facts and no others.
+    The path must be simple and lead to the answer by itself; the answer must be the only one derivable from all facts;
+    the noise must be of its kind; the split must allow the clause; and the story, read back, must tell these facts
+    only.
     """
     problems = []
     for i, sample in enumerate(_taken_apart(samples)):
         puzzle = _puzzle(sample)
         k = sum(role == "path" for role in puzzle.roles)
-        found = story_problems(puzzle, k, parameters.rules, parameters.noise)
+        findings = story_problems(puzzle, k, parameters.rules, parameters.noise)
         if k not in parameters.lengths:
-            found.append(f"the path has {k} facts")
+            findings.append(f"the path has {k} facts")
         elif parameters.held_out != "any":
-            own = tuple(word for _, _, word in puzzle.path) if k == 2 else puzzle.clause
-            if (own in _listed(parameters, k)) != (parameters.held_out == "only"):
-                found.append(f"{own} is drawn though held_out is {parameters.held_out}")
-        problems += [f"sample {i}: {problem}" for problem in [*found, *_text_problems(puzzle, sample)]]
+            clause = tuple(word for _, _, word in puzzle.path) if k == 2 else puzzle.clause
+            if (clause in _listed(parameters, k)) != (parameters.held_out == "only"):
+                findings.append(f"{clause} is drawn though held_out is {parameters.held_out}")
+        problems += [f"sample {i}: {problem}" for problem in [*findings, *_text_problems(puzzle, sample)]]
     return problems
 
 
 def solver_scores(train: Samples, samples: Samples, rules: str) -> dict[str, dict[str, float]]:
-    """Return the accuracy of the exact reasoner, of a left fold, and of two that know the training puzzles alone.
+    """Return the accuracy of the exact reasoner, of a left fold, and of two solvers fitted to training puzzles.
 
-    These are a table of their clauses, and a guess from the first and the last fact of the path.
+    The fitted solvers are a table of clauses, and a guess from the first and the last fact of the path.
     """
-    questions, known = StoredQuestions.of(samples), StoredQuestions.of(train)
+    questions, train_questions = StoredQuestions.of(samples), StoredQuestions.of(train)
     answers = {
         "exact_reasoner": exact_answers(questions, rules),
         "left_fold": left_fold_answers(questions, rules),
-        "clause_table": ClauseTable.fit(known).predict(questions),
-        "first_and_last_fact": EndsGuess.fit(known).predict(questions),
+        "clause_table": ClauseTable.fit(train_questions).predict(questions),
+        "first_and_last_fact": EndsGuess.fit(train_questions).predict(questions),
     }
-    return {name: {"accuracy": float(np.mean(found == questions.answer))} for name, found in answers.items()}
+    return {name: {"accuracy": float(np.mean(predicted == questions.answer))} for name, predicted in answers.items()}
 
 
 @lru_cache(maxsize=16)

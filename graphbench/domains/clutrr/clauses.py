@@ -1,6 +1,7 @@
-"""The clauses of puzzles: which sequences of relations a path can have, and those kept out of training.
+"""The clauses of puzzles: the sequences of relations that a path can have, and the clauses held out of training.
 
-A clause is the relations along the path from who asks to who is asked about. A walk is the same in words, with gender.
+A clause is the sequence of relations along the path from the asking person to the person asked about. A walk is the
+same sequence as words, which tell the gender, too.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Relations = list[list[str]]
 
 
 class ClauseError(GraphBenchError, ValueError):
-    """A length of clauses that are not listed, or a share that is none."""
+    """A length whose clauses are not listed, or a number that is not a share."""
 
 
 def clauses(rules: str, k: int, family: FamilyParameters | None = None) -> tuple[Clause, ...]:
@@ -46,11 +47,11 @@ def clauses(rules: str, k: int, family: FamilyParameters | None = None) -> tuple
     Args:
         rules: ``sound`` or ``paper``.
         k: Number of facts, 2 .. 4.
-        family: What families there are; ``default_family(rules)`` if None.
+        family: Parameters of the families; ``default_family(rules)`` if None.
 
     Raises:
         ClauseError: If clauses of that length are not listed.
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
         FamilyError: If the paper's rules are given families that differ.
     """
     _check_length(k)
@@ -72,23 +73,24 @@ def walks(rules: str, family: FamilyParameters | None = None) -> tuple[Clause, .
 def held_out(
     rules: str, k: int, share: float = 0.1, seed: int = 0, family: FamilyParameters | None = None
 ) -> tuple[Clause, ...]:
-    """Return what no training puzzle of k facts may have: a share of the clauses, rounded up, by rank of their hashes.
+    """Return the clauses that no training puzzle of k facts may have: a share, rounded up, by rank of their hashes.
 
-    Of two facts no clause is held out but a share of the walks: those first in rank that leave each clause one walk.
+    For k = 2, a share of the walks is held out instead of clauses: the walks of lowest rank, as long as each clause
+    keeps one walk.
 
     Args:
         rules: ``sound`` or ``paper``.
         k: Number of facts, 2 .. 4.
-        share: Share held out, 0 .. 1; as many walks at most as leave each clause one.
-        seed: Another seed holds out others.
-        family: What families there are; ``default_family(rules)`` if None.
+        share: Held-out share, 0 .. 1; every clause keeps at least one walk.
+        seed: Seed of the choice.
+        family: Parameters of the families; ``default_family(rules)`` if None.
 
     Returns:
         Clauses of relations; walks of words for k = 2.
 
     Raises:
         ClauseError: If clauses of that length are not listed or the share is out of range.
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
         FamilyError: If the paper's rules are given families that differ.
     """
     check_share(share)
@@ -109,7 +111,7 @@ def held_out(
 
 
 def check_share(share: float) -> None:
-    """Raise where a share is none.
+    """Raise an error if a number is not a share.
 
     Raises:
         ClauseError: If it is not a number from 0 to 1.
@@ -119,7 +121,7 @@ def check_share(share: float) -> None:
 
 
 def default_family(rules: str) -> FamilyParameters:
-    """Return the families of a set of rules unless others are asked for: those of the paper's code for its rules."""
+    """Return the default families of a set of rules; for the paper's rules, the family of the paper's code."""
     return FamilyParameters(3, 4, 4, 1.0) if rules == "paper" else FamilyParameters()
 
 
@@ -127,7 +129,7 @@ def clause_code(clause: Sequence[str]) -> int:
     """Return a clause as one number, its relations the digits in base 11, the first one highest.
 
     Raises:
-        UnknownRelation: If there is no such relation.
+        UnknownRelation: If the relation is unknown.
     """
     return _code(map(relation_number, clause), NUM_RELATIONS)
 
@@ -136,7 +138,7 @@ def walk_code(walk: Sequence[str]) -> int:
     """Return a walk as one number, its words the digits in base 22, the first one highest.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     return _code(map(word_number, walk), NUM_WORDS)
 
@@ -149,7 +151,7 @@ def clause_of(code: int, k: int) -> Clause:
     """
     if not 0 <= code < NUM_RELATIONS**k:
         raise ClauseError(f"clause {code!r} is out of range; those of {k} relations end at {NUM_RELATIONS**k - 1}")
-    return tuple(NEUTRAL[int(code) // NUM_RELATIONS**place % NUM_RELATIONS] for place in reversed(range(k)))
+    return tuple(NEUTRAL[int(code) // NUM_RELATIONS**digit % NUM_RELATIONS] for digit in reversed(range(k)))
 
 
 def told_relations(rules: str, family: FamilyParameters) -> NDArray[np.int8]:
@@ -179,7 +181,7 @@ def _hash(seed: int, rules: str, clause: Clause) -> bytes:
 
 @lru_cache(maxsize=32)
 def _listed(rules: str, k: int, family: FamilyParameters) -> tuple[Clause, ...]:
-    """List the clauses of the largest family: it has every smaller one in it."""
+    """List the clauses of the largest family, which contains every smaller family."""
     if rules == "paper":
         matrix = closed_family(family)
         starts = list(range(len(matrix)))
@@ -187,14 +189,16 @@ def _listed(rules: str, k: int, family: FamilyParameters) -> tuple[Clause, ...]:
         children = family.max_children
         largest = draw_family(FamilyParameters(family.generations, children, children, float(family.marriage > 0)), 0)
         matrix = largest.relations
-        place = np.stack([largest.generation, largest.father >= 0])
-        starts = np.unique(place, axis=1, return_index=True)[1].tolist()  # others of a place have the same clauses
+        roles = np.stack([largest.generation, largest.father >= 0])
+        starts = np.unique(roles, axis=1, return_index=True)[
+            1
+        ].tolist()  # people with the same role have the same clauses
     relations = [[NEUTRAL[r] if r >= 0 else "" for r in row] for row in matrix.tolist()]
     return tuple(clause for clause in product(NEUTRAL, repeat=k) if _occurs(clause, rules, relations, starts))
 
 
 def _occurs(clause: Clause, rules: str, relations: Relations, starts: list[int]) -> bool:
-    """Return whether some path has that clause, resolves from its ends, and gives one answer."""
+    """Return whether some path has the clause, resolves from its ends, and gives a single answer."""
     if not derivable_along(clause, rules):
         return False
     facts = [(i, i + 1, relation) for i, relation in enumerate(clause)]
@@ -209,18 +213,18 @@ def _occurs(clause: Clause, rules: str, relations: Relations, starts: list[int])
     )
 
 
-def _paths(clause: Clause, begun: list[int], relations: Relations) -> Iterator[list[int]]:
-    """Yield the paths of a clause that go on from those people, nobody twice."""
-    if len(begun) > len(clause):
-        yield begun
+def _paths(clause: Clause, start: list[int], relations: Relations) -> Iterator[list[int]]:
+    """Yield the paths of a clause that continue from the people of ``start`` without visiting a person twice."""
+    if len(start) > len(clause):
+        yield start
         return
-    for person, relation in enumerate(relations[begun[-1]]):
-        if relation == clause[len(begun) - 1] and person not in begun:
-            yield from _paths(clause, [*begun, person], relations)
+    for person, relation in enumerate(relations[start[-1]]):
+        if relation == clause[len(start) - 1] and person not in start:
+            yield from _paths(clause, [*start, person], relations)
 
 
 def _resolves(path: list[int], relations: Relations, compositions: Mapping[tuple[str, str], str]) -> bool:
-    """Return whether backward chaining from the two ends of a path can come to its facts."""
+    """Return whether backward chaining from the two ends of a path can produce its facts."""
     if len(path) == 2:
         return True
     first, last = path[0], path[-1]
@@ -233,6 +237,6 @@ def _resolves(path: list[int], relations: Relations, compositions: Mapping[tuple
 
 
 def held_out_codes(rules: str, k: int, share: float, seed: int, family: FamilyParameters) -> NDArray[np.int64]:
-    """Return the numbers of what ``held_out`` returns, sorted: of walks where k is 2, of clauses otherwise."""
+    """Return the sorted numbers of the walks (k = 2) or clauses (other k) that ``held_out`` returns."""
     code = walk_code if k == 2 else clause_code
     return np.array(sorted(map(code, held_out(rules, k, share, seed, family))), np.int64)

@@ -1,7 +1,7 @@
-"""Everything that a set of rules derives from some facts, in compiled code.
+"""Deductive closure of some facts under a set of rules, in compiled code.
 
-What is known of an ordered pair of people is a mask: bit r is set where relation r is derived. Facts are added until
-nothing new follows: of two facts (x, z) and (z, y) their composition, of one fact its inverse.
+The derived relations of an ordered pair of people are a mask: bit r is set if relation r is derived. Facts are added
+until nothing new follows: two facts (x, z) and (z, y) add their composition, and one fact adds its inverse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def deduction_tables(rules: str) -> Deduction:
     """Return the tables with which a set of rules composes masks.
 
     Raises:
-        UnknownRules: If there is no set of that name.
+        UnknownRules: If the set of rules is unknown.
     """
     chosen = rule_set(rules)
     heads, back = _bits(chosen.composition_table), _bits(chosen.inverse_table)
@@ -48,68 +48,68 @@ def _of_masks(heads: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 @inner
 def note(
-    known: NDArray[np.uint16], open_facts: NDArray[np.int64], count: int, x: Integer, y: Integer, mask: Integer
+    derived: NDArray[np.uint16], open_facts: NDArray[np.int64], count: int, x: Integer, y: Integer, mask: Integer
 ) -> int:
-    """Add the relations of ``mask`` to what is known of (x, y), list the new ones, and return how many are listed."""
-    fresh = mask & ~known[x, y]
+    """Add the relations of ``mask`` to the relations of (x, y), and list the new ones; return the list size."""
+    fresh = mask & ~derived[x, y]
     if fresh != 0:
-        known[x, y] |= np.uint16(fresh)
+        derived[x, y] |= np.uint16(fresh)
         for r in range(NUM_RELATIONS):
             if (fresh >> r) & 1:
-                open_facts[count] = (x * known.shape[0] + y) * NUM_RELATIONS + r
+                open_facts[count] = (x * derived.shape[0] + y) * NUM_RELATIONS + r
                 count += 1
     return count
 
 
 @inner
 def derive_all(
-    known: NDArray[np.uint16], num_nodes: int, open_facts: NDArray[np.int64], count: int, deduction: Deduction
+    derived: NDArray[np.uint16], num_nodes: int, open_facts: NDArray[np.int64], count: int, deduction: Deduction
 ) -> None:
-    """Complete ``known`` with all that follows from the ``count`` facts listed in ``open_facts``.
+    """Complete ``derived`` with all that follows from the ``count`` facts listed in ``open_facts``.
 
     Args:
-        known: ``uint16[N, N]`` masks, those of the facts listed set already; the first ``num_nodes`` are people.
+        derived: ``uint16[N, N]`` masks, in which the listed facts are already set; the first ``num_nodes`` are people.
         num_nodes: Number of people.
         open_facts: ``int64[N * N * 11]``, facts put there by ``note``.
-        count: How many there are.
-        deduction: What ``deduction_tables`` returns.
+        count: Number of listed facts.
+        deduction: The tables from ``deduction_tables``.
     """
     after, before, back = deduction
-    width = known.shape[0]
+    width = derived.shape[0]
     while count > 0:
         count -= 1
         pair, r = divmod(open_facts[count], NUM_RELATIONS)
         x, y = divmod(pair, width)
         if back[r] != 0:
-            count = note(known, open_facts, count, y, x, back[r])
+            count = note(derived, open_facts, count, y, x, back[r])
         for z in range(num_nodes):
             if z in (x, y):
                 continue
-            if known[y, z] != 0:
-                count = note(known, open_facts, count, x, z, after[r, known[y, z]])
-            if known[z, x] != 0:
-                count = note(known, open_facts, count, z, y, before[r, known[z, x]])
+            if derived[y, z] != 0:
+                count = note(derived, open_facts, count, x, z, after[r, derived[y, z]])
+            if derived[z, x] != 0:
+                count = note(derived, open_facts, count, z, y, before[r, derived[z, x]])
 
 
 @kernel
 def derivable_masks(
     num_nodes: int, edges: NDArray[np.int64], relation: NDArray[np.int64], deduction: Deduction
 ) -> NDArray[np.uint16]:
-    """Return what is derivable of every ordered pair.
+    """Return the derivable relations of every ordered pair of people.
 
     Args:
         num_nodes: Number of people.
         edges: ``int64[E, 2]``, x and y of every fact.
         relation: ``int64[E]``, relations by number.
-        deduction: What ``deduction_tables`` returns.
+        deduction: The tables from ``deduction_tables``.
 
     Returns:
         ``uint16[N, N]``: bit r of ``[x, y]`` is set if y is derivably the relation r of x; the diagonal is 0.
     """
-    known = np.zeros((num_nodes, num_nodes), np.uint16)
+    derived = np.zeros((num_nodes, num_nodes), np.uint16)
     open_facts = np.empty(num_nodes * num_nodes * NUM_RELATIONS, np.int64)
     count = 0
     for e in range(edges.shape[0]):
-        count = note(known, open_facts, count, edges[e, 0], edges[e, 1], 1 << relation[e])
-    derive_all(known, num_nodes, open_facts, count, deduction)
-    return known
+        count = note(derived, open_facts, count, edges[e, 0], edges[e, 1], 1 << relation[e])
+    derive_all(derived, num_nodes, open_facts, count, deduction)
+    return derived

@@ -26,7 +26,7 @@ NUM_NODES, NUM_FACTS, ASKER, ASKED, ANSWER, CLAUSE, DRAW = range(7)
 
 
 class Task(NamedTuple):
-    """What puzzles to draw.
+    """The distribution of the puzzles to draw.
 
     Attributes:
         k: Number of facts of the path.
@@ -56,7 +56,7 @@ class Task(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Arrays that every draw fills anew: of the family, of the story, of what follows from it."""
+    """Scratch arrays that every draw fills anew: the family, the story, and the derived relations."""
 
     people: NDArray[np.int64]
     relations: NDArray[np.int8]
@@ -91,7 +91,7 @@ def _set_up(task: Task) -> Desk:
 
 @inner
 def _clause(desk: Desk, k: int, gendered: bool) -> int:
-    """Return the path as one number: digits in base 11 (relations) or 22 (words), those of the first fact highest."""
+    """Return the path as a number in base 11 (relations) or 22 (words), with the first fact as the highest digit."""
     code = 0
     for i in range(k):
         x, y = desk.path[i], desk.path[i + 1]
@@ -151,17 +151,17 @@ def _order_facts(desk: Desk, num_facts: int) -> None:
 @inner
 def _has_one_answer(task: Task, desk: Desk, num_nodes: int, num_facts: int) -> bool:
     """Return whether the answer is all that the rules derive from the facts about the two people asked about."""
-    ends, node_of, known, open_facts = desk.facts[0], desk.node_of, desk.known, desk.open_facts
+    ends, node_of, derived, open_facts = desk.facts[0], desk.node_of, desk.known, desk.open_facts
     for u in range(num_nodes):
         for v in range(num_nodes):
-            known[u, v] = 0
+            derived[u, v] = 0
     num_open = 0
     for e in range(num_facts):
         x, y = ends[e, 0], ends[e, 1]
-        num_open = note(known, open_facts, num_open, node_of[x], node_of[y], np.uint16(1 << desk.relations[x, y]))
-    derive_all(known, num_nodes, open_facts, num_open, task.deduction)
+        num_open = note(derived, open_facts, num_open, node_of[x], node_of[y], np.uint16(1 << desk.relations[x, y]))
+    derive_all(derived, num_nodes, open_facts, num_open, task.deduction)
     x, y = desk.path[0], desk.path[task.k]
-    return known[node_of[x], node_of[y]] == 1 << desk.relations[x, y]
+    return derived[node_of[x], node_of[y]] == 1 << desk.relations[x, y]
 
 
 @inner
@@ -170,7 +170,7 @@ def _tell(state: NDArray[np.uint64], task: Task, wanted: int, desk: Desk) -> tup
 
     Args:
         state: The generator.
-        task: What to draw.
+        task: The distribution of the puzzles.
         wanted: Relation to ask for, or -1 for any.
         desk: Filled.
     """
@@ -252,7 +252,7 @@ def draw_batch(
         key: Key of the split, ``uint64``.
         indices: ``int64[S]`` positions in the split.
         attempts: ``int64[S]``, 0 for a first draw.
-        task: What to draw.
+        task: The distribution of the puzzles.
 
     Returns:
         ``puzzle`` (``int64[S, 7]``: number of people, of facts, asker, asked, word of the answer, clause, draw),

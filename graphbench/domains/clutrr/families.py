@@ -1,8 +1,8 @@
 """Random families: trees of monogamous couples, and the true relation of any two people, from the tree itself.
 
 A family starts with a couple. Each of its children marries with a given probability; who marries in is unrelated and
-brings nobody along. The couples of every generation but the last have children, and so on. What people are to one
-another follows from who has which parents and which spouse:
+brings nobody along. The couples of every generation but the last have children, and so on. The relation of
+two people follows from their parents and spouses:
 
 * siblings have the same parents;
 * a sibling-in-law is a sibling of the spouse, or the spouse of a sibling;
@@ -49,12 +49,12 @@ Shape = tuple[int, int, int, float]
 
 
 class FamilyError(GraphBenchError, ValueError):
-    """Parameters of which no family can be drawn, or a person that a family does not have."""
+    """Parameters that allow no family, or a person that a family does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyParameters:
-    """What families to draw.
+    """The distribution of families.
 
     Attributes:
         generations: How many, 2 .. 5; the paper's code calls them levels.
@@ -114,9 +114,9 @@ class Family:
         spouse: ``int64[N]``, -1 for nobody.
         father: ``int64[N]``, -1 for nobody.
         mother: ``int64[N]``, -1 for nobody.
-        generation: ``int64[N]``, 0 for the first couple; partners have that of whom they marry.
+        generation: ``int64[N]``, 0 for the first couple; people who marry in have the generation of their spouse.
         gender: ``int64[N]``, 0 male, 1 female.
-        relations: ``int8[N, N]``: what y is to x, by number, in ``[x, y]``; -1 where no word fits.
+        relations: ``int8[N, N]``: number of the relation of y to x in ``[x, y]``; -1 where no word fits.
     """
 
     spouse: NDArray[np.int64]
@@ -131,19 +131,19 @@ class Family:
         return len(self.spouse)
 
     def relation(self, x: int, y: int) -> str | None:
-        """Return what y is to x, without gender; None where no word fits.
+        """Return the relation of y to x, without gender; None if no relation fits.
 
         Raises:
-            FamilyError: If there is no such person.
+            FamilyError: If the family does not have this person.
         """
         number = self._number(x, y)
         return None if number == NO_WORD else NEUTRAL[number]
 
     def word(self, x: int, y: int) -> str | None:
-        """Return what y is called by x; None where no word fits.
+        """Return the word by which x calls y; None if no word fits.
 
         Raises:
-            FamilyError: If there is no such person.
+            FamilyError: If the family does not have this person.
         """
         number = self._number(x, y)
         return None if number == NO_WORD else WORDS[2 * number + self.gender[y]]
@@ -152,7 +152,7 @@ class Family:
         """Return ``male`` or ``female``.
 
         Raises:
-            FamilyError: If there is no such person.
+            FamilyError: If the family does not have this person.
         """
         return GENDERS[self.gender[self._checked(x)]]
 
@@ -160,7 +160,7 @@ class Family:
         """Return the children of a person.
 
         Raises:
-            FamilyError: If there is no such person.
+            FamilyError: If the family does not have this person.
         """
         self._checked(x)
         return np.flatnonzero((self.father == x) | (self.mother == x)).tolist()
@@ -179,19 +179,19 @@ def draw_family(parameters: FamilyParameters, key: int, index: int = 0, attempt:
     """Return the family that a generator draws first.
 
     Args:
-        parameters: What families to draw.
+        parameters: The distribution of families.
         key: Key of a split, from 0 to 2**64 - 1.
         index: Position in the split.
         attempt: 0, or more for redraws.
-        stream: Number of the generator among those of this sample.
+        stream: Number of the random stream among the streams of this sample.
 
     Raises:
-        FamilyError: If one of these is no whole number in its range.
+        FamilyError: If an argument is not a whole number in its range.
     """
     numbers = {"index": index, "attempt": attempt, "stream": stream}
-    place, tried, generator = (place_of(name, value, FamilyError) for name, value in numbers.items())
-    shape, most = parameters.shape, parameters.most_people
-    people, relations = _draw_one(key_of(key, FamilyError), place, tried, generator, shape, most)
+    position, redraw, generator = (place_of(name, value, FamilyError) for name, value in numbers.items())
+    shape, max_people = parameters.shape, parameters.most_people
+    people, relations = _draw_one(key_of(key, FamilyError), position, redraw, generator, shape, max_people)
     columns = {name: people[:, c].copy() for name, c in _COLUMN_OF.items()}
     return Family(**columns, relations=relations)
 

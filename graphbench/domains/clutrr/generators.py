@@ -23,14 +23,14 @@ _SHARD = 2048
 def _drawn(
     parameters: StoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], Puzzles]]:
-    """Yield the places and the puzzles of every length."""
+    """Yield the positions in the batch and the puzzles of every length."""
     from graphbench.domains.clutrr.puzzles import draw_puzzles
 
-    place = indices % len(parameters.lengths)
+    turn = indices % len(parameters.lengths)
     for number, k in enumerate(parameters.lengths):
-        mine = np.flatnonzero(place == number)
-        if len(mine):
-            yield mine, draw_puzzles(parameters.puzzles(k), int(key), indices[mine], attempts[mine])
+        rows = np.flatnonzero(turn == number)
+        if len(rows):
+            yield rows, draw_puzzles(parameters.puzzles(k), int(key), indices[rows], attempts[rows])
 
 
 def _generate(
@@ -39,9 +39,9 @@ def _generate(
     from graphbench.domains.clutrr.arrays import chosen_samples, story_seeds
 
     places, told = [], []
-    for mine, puzzles in _drawn(parameters, key, indices, attempts):
-        places.append(mine)
-        told.append(_with_stories(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters))
+    for rows, puzzles in _drawn(parameters, key, indices, attempts):
+        places.append(rows)
+        told.append(_with_stories(puzzles, story_seeds(key, indices[rows], attempts[rows]), parameters))
     return chosen_samples(told, np.argsort(np.concatenate(places)))
 
 

@@ -1,4 +1,4 @@
-"""What is held out of training, checked on stored puzzles: clauses by their paths, templates by their sentences."""
+"""Checks of held-out content on stored puzzles: clauses by their paths, templates by their sentences."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Frame = tuple[str, ...]
 
 
 def check_hold_outs(parameters: StoryParameters, samples: Samples) -> Mapping[str, tuple[str, list[str]]]:
-    """Return what is held out in a split: what it is -> what holds of all samples, and those of which it does not.
+    """Return the hold-out claims of a split: name -> the claim about all samples, and the samples that violate it.
 
     Clauses of two facts are told apart by their words, longer ones by their relations without gender.
     """
-    found = {}
+    claims = {}
     if parameters.held_out != "any":
-        found["held-out clauses"] = _CLAIMS[parameters.held_out], list(_wrong_clauses(parameters, samples))
+        claims["held-out clauses"] = _CLAIMS[parameters.held_out], list(_wrong_clauses(parameters, samples))
     claim = f"every sentence is of a template kept for {parameters.wording}"
-    return found | {"held-out sentences": (claim, list(_wrong_sentences(parameters, samples)))}
+    return claims | {"held-out sentences": (claim, list(_wrong_sentences(parameters, samples)))}
 
 
 def _wrong_clauses(parameters: StoryParameters, samples: Samples) -> Iterator[str]:
@@ -57,11 +57,11 @@ def _listed(parameters: StoryParameters, k: int) -> frozenset[tuple[str, ...]]:
 
 
 def _wrong_sentences(parameters: StoryParameters, samples: Samples) -> Iterator[str]:
-    own = frames_of(parameters.wording, parameters.wording_seed)
+    allowed = frames_of(parameters.wording, parameters.wording_seed)
     others = [frames_of(part, parameters.wording_seed) for part in PARTS if part != parameters.wording]
     for i, tokens in enumerate(samples.values["tokens"].strings()):
         for frame in sentence_frames_of(tokens):
-            if frame not in own or any(frame in other for other in others):
+            if frame not in allowed or any(frame in other for other in others):
                 yield f"sample {i}: {' '.join(frame)!r} is no sentence of {parameters.wording} alone"
 
 
@@ -89,10 +89,10 @@ def frames_of(part: str, seed: int) -> frozenset[Frame]:
         part: ``train`` or ``test``.
         seed: Seed of the choice of the templates of ``test``.
     """
-    found: set[Frame] = set()
+    frames: set[Frame] = set()
     for template in templates_of(part, seed):
         for genders, form in template.forms():
             keys, _ = path_and_facts(template, genders, form)
             words = ["@ent0" if isinstance(key, int) else WORDS[0] if key.startswith("<") else key for key in keys]
-            found.update(sentence_frames_of(" ".join(words)))
-    return frozenset(found)
+            frames.update(sentence_frames_of(" ".join(words)))
+    return frozenset(frames)

@@ -1,7 +1,7 @@
 """Facts of a story that are not needed (paper, section 3.5), by where they touch its path.
 
-* Supporting: a detour a -> d -> b beside a fact (a, b) of the path, past somebody new.
-* Irrelevant: a fact between somebody of the path and somebody new: half of such a detour.
+* Supporting: a detour a -> d -> b around a fact (a, b) of the path, past a new person.
+* Irrelevant: a fact between a person of the path and a new person: half of a detour.
 * Disconnected: a fact between two people who are not on the path.
 
 Of each there are 1 to max(1, k // 2), every number as likely, or fewer where the family has no more; detours and
@@ -66,9 +66,9 @@ def add_noise(
         noise: Role of the noise.
         k: Number of facts of the path.
         path: ``int64[k + 1]``, its people.
-        relations: ``int8[N, N]``, what y is to x in ``[x, y]``.
+        relations: ``int8[N, N]``, the relation of y to x in ``[x, y]``.
         num_people: Number of people of the family.
-        in_story: ``bool[N]``, True for the people of the path; those of the noise are added.
+        in_story: ``bool[N]``, True for the people of the path; set to True for the people of the noise.
         composition: ``int8[11, 11]``, the rules.
         groundings: Scratch of ``pick_middle``.
         facts: Filled from place k on.

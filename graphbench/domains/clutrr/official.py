@@ -1,7 +1,7 @@
-"""Published CLUTRR files (Sinha et al., 2019), read into the arrays of our own puzzles.
+"""Published CLUTRR files (Sinha et al., 2019), read into the same arrays as generated puzzles.
 
 A published data set is a folder of CSV files: ``1.2,1.3_train.csv`` holds the training puzzles of the tasks 1.2 and
-1.3, ``2.3_test.csv`` the test puzzles of task 2.3: noise of kind 2 (supporting), 3 facts.
+1.3, ``2.3_test.csv`` the test puzzles of task 2.3, which has noise of kind 2 (supporting) and 3 facts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class OfficialSplit:
         num_nodes: int64 ``[S]``, people per puzzle.
         num_edges: int64 ``[S]``, facts per puzzle.
         edges: int64 ``[E, 2]``, (x, y) of "y is the <word> of x", numbers within the puzzle, sorted.
-        relation: int8 ``[E]``, class of the word; 22 for noise whose relation the files lack and nothing determines.
+        relation: int8 ``[E]``, class of the word; 22 for noise with a relation that the files lack and that nothing
+            determines.
         asker: uint8 ``[N]``, 1 at the first person of the query.
         asked: uint8 ``[N]``, 1 at the second one.
-        answer: int8 ``[S]``, class of what ``asked`` is to ``asker``.
+        answer: int8 ``[S]``, class of the word by which ``asker`` calls ``asked``.
         gender: uint8 ``[N]``, 0 male, 1 female.
         role: uint8 ``[E]``, 0 path, 1 supporting, 2 irrelevant, 3 disconnected: by the place in the graph.
         step: float32 ``[E]``, place on the path, the first one where it passes twice; -1 for noise.
@@ -83,20 +84,21 @@ class OfficialSplit:
 def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]:
     """Read a folder of published CLUTRR files.
 
-    One warning counts, each with the first's file, row and id, the labels that are false, those that the sound rules
-    do not derive, noise that is not what the paper says of its task, stories that do not name both people asked about,
-    proofs of something else than the answer, ids that stand twice, and noise facts of unknown relation.
+    One warning counts the faults of the files and gives file, row and id of the first of each kind: false labels,
+    labels that the sound rules do not derive, noise that contradicts the paper's definition of its task, stories that
+    do not name both people of the question, proofs of another fact than the answer, repeated ids, and noise facts of
+    unknown relation.
 
     Args:
-        folder: A folder such as ``data_089907f8``.
-        seed: Seed of the numbers that stand for people; those of a puzzle depend on it and the puzzle's id alone.
+        folder: The folder, for example ``data_089907f8``.
+        seed: Seed of the numbers that stand for people; the numbers of a puzzle depend only on the seed and the id.
 
     Returns:
         ``train`` for the training files; one split per test task: ``k2`` ... without noise, ``supporting_k3``,
         ``irrelevant_k3``, ``disconnected_k3``, ``mixed_k3`` (all kinds) with noise.
 
     Raises:
-        StoreError: If the folder has no such files, or a file is not as published; the message names file, row, column.
+        StoreError: If the folder has no published files, or a file is malformed; the message names file, row, column.
     """
     files = _find_files(Path(folder))
     rows: dict[str, list[OfficialRow]] = {}
@@ -104,16 +106,16 @@ def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]
         for row in _read_file(file):
             rows.setdefault("train" if file.part == "train" else _split_name(row), []).append(row)
     _check_apart(rows, Path(folder))
-    splits = {split: _official_split(found, seed) for split, found in rows.items()}
+    splits = {split: _official_split(split_rows, seed) for split, split_rows in rows.items()}
     _warn(splits, Path(folder))
     return splits
 
 
 def published_tasks(folder: str | Path) -> dict[str, frozenset[str]]:
-    """Return the tasks that the names of published files say: ``train`` -> 1.2, 1.3; ``test`` -> 1.2, 1.3, 2.3.
+    """Return the tasks in the names of published files: ``train`` -> 1.2, 1.3; ``test`` -> 1.2, 1.3, 2.3.
 
     Raises:
-        StoreError: If the folder has no such files.
+        StoreError: If the folder has no published files.
     """
     files = _find_files(Path(folder))
     return {part: frozenset(t for file in files if file.part == part for t in file.tasks) for part in ("train", "test")}
@@ -121,7 +123,7 @@ def published_tasks(folder: str | Path) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file, with what its name says."""
+    """A file, with the split and the task in its name."""
 
     path: Path
     tasks: tuple[str, ...]
@@ -147,7 +149,7 @@ def _find_files(folder: Path) -> list[_File]:
 
 
 def unreadable(path: Path, error: OSError) -> StoreError:
-    """Return what to tell of a file or folder that the system does not let us read."""
+    """Return the error for a file or folder that the system does not let us read."""
     return StoreError(f"{path} cannot be read: {error.strerror or error}; check what it is, and who may read it")
 
 
@@ -223,8 +225,8 @@ def _split_name(row: OfficialRow) -> str:
 def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> None:
     """Raise if a puzzle is in two splits."""
     home: dict[str, str] = {}
-    for split, found in rows.items():
-        for row in found:
+    for split, split_rows in rows.items():
+        for row in split_rows:
             if home.setdefault(row.id, split) != split:
                 raise StoreError(
                     f"{folder}: the puzzle {row.id!r} is in {home[row.id]!r} and in {split!r}; training and test files "
@@ -233,10 +235,10 @@ def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> Non
 
 
 def _warn(splits: Mapping[str, OfficialSplit], folder: Path) -> None:
-    """Log one warning that counts what is wrong or missing, if anything is."""
-    found = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
-    if found:
-        _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(found))
+    """Log one warning that counts all faults, if there are any."""
+    faults = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
+    if faults:
+        _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(faults))
 
 
 def _official_split(rows: Sequence[OfficialRow], seed: int) -> OfficialSplit:
@@ -278,31 +280,31 @@ def _marks(places: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
 
 def _entities(row: OfficialRow, seed: int) -> dict[str, int]:
     """Return name -> the number that stands for it, drawn for this puzzle."""
-    own = int.from_bytes(hashlib.blake2b(row.id.encode(), digest_size=8).digest(), "little")
-    numbers = np.random.default_rng([seed, own]).permutation(NUM_ENTITIES)[: len(row.genders)]
+    puzzle_seed = int.from_bytes(hashlib.blake2b(row.id.encode(), digest_size=8).digest(), "little")
+    numbers = np.random.default_rng([seed, puzzle_seed]).permutation(NUM_ENTITIES)[: len(row.genders)]
     return dict(zip(row.genders, numbers.tolist(), strict=True))
 
 
 def _tokens(story: str, entity: Mapping[str, int]) -> str:
     """Return a story's words, people as ``@ent7``; a name in brackets that nobody has stays a word."""
-    anonymous = NAME.sub(lambda found: f" @ent{entity[found[1]]} " if found[1] in entity else f" {found[1]} ", story)
+    anonymous = NAME.sub(lambda match: f" @ent{entity[match[1]]} " if match[1] in entity else f" {match[1]} ", story)
     return " ".join(_TOKEN.findall(anonymous.lower()))
 
 
-# What is counted in the files and not refused: labels, noise, stories, proofs that are not as they should be
+# Faults that are counted and not refused: in labels, noise, stories and proofs
 
-Faulty = tuple[OfficialRow, str]  # a row, and what more there is to say of it
+Faulty = tuple[OfficialRow, str]  # a row, and a remark about its fault
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked for in published files, and how often it was found.
+    """A kind of fault in published files, and its cases.
 
     Attributes:
-        about: What it is about, in a word or two.
-        what: The fault in words, to stand after a number.
-        faulty: Every case: its row, and what more there is to say of it.
-        every: Of how many.
+        about: The subject of the check, in a word or two.
+        what: The fault in words, phrased to follow a number.
+        faulty: Every case: its row, and a remark about its fault.
+        every: Number of items that were checked.
     """
 
     about: str
@@ -311,7 +313,7 @@ class Finding:
     every: int
 
     def __str__(self) -> str:
-        """Return how many there are, with file, row and id of the first."""
+        """Return the number of cases, with file, row and id of the first case."""
         if not self.faulty:
             return f"0 of {self.every} {self.what}"
         first, more = self.faulty[0]
@@ -321,7 +323,7 @@ class Finding:
 
 
 def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
-    """Yield every kind of fault that is looked for, found or not.
+    """Yield every kind of fault that is checked, including kinds without cases.
 
     Args:
         splits: All splits of a folder.
@@ -339,17 +341,17 @@ def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
         (
             "labels",
             "labels are false: the path implies another relation or gender",
-            _those(rows, (v == "false" for v in verdicts)),
+            _rows_where(rows, (v == "false" for v in verdicts)),
         ),
         (
             "labels",
             "labels are not implied by the path under the sound rules",
-            _those(rows, (v == "open" for v in verdicts)),
+            _rows_where(rows, (v == "open" for v in verdicts)),
         ),
         ("noise", "puzzles have other noise than the paper says of their task", noisy),
         ("stories", "stories do not name both people asked about", nameless),
-        ("proofs", "proofs do not begin with the answer", _those(rows, (not _proves(row) for row in rows))),
-        ("duplicates", "puzzles share their id with another", _those(rows, (times[row.id] > 1 for row in rows))),
+        ("proofs", "proofs do not begin with the answer", _rows_where(rows, (not _proves(row) for row in rows))),
+        ("duplicates", "puzzles share their id with another", _rows_where(rows, (times[row.id] > 1 for row in rows))),
     )
     for about, what, faulty in kinds:
         yield Finding(about, what, faulty, len(rows))
@@ -358,7 +360,7 @@ def findings(splits: Sequence[OfficialSplit]) -> Iterator[Finding]:
     yield Finding("noise relations", f"noise facts have no known relation (class {NOT_STATED})", unknown, every)
 
 
-def _those(rows: Iterable[OfficialRow], faulty: Iterable[bool]) -> list[Faulty]:
+def _rows_where(rows: Iterable[OfficialRow], faulty: Iterable[bool]) -> list[Faulty]:
     return [(row, "") for row, is_faulty in zip(rows, faulty, strict=True) if is_faulty]
 
 

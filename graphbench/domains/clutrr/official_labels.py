@@ -1,11 +1,11 @@
-"""What published CLUTRR files leave out or get wrong: the relations of noise facts, and labels no family bears out.
+"""Relations of noise facts that published CLUTRR files leave out, and checks of published labels.
 
-A noise fact is given a relation only where no other one is possible:
+A noise fact gets a relation only if no other relation is possible:
 
 * Both people are on the path and the rules derive exactly one relation for them.
-* A supporting detour a -> d -> b past the path fact (a, b), or an irrelevant fact (a, d), in a puzzle whose noise is of
-  its task: it was made by expanding a path fact by one of the 16 rules (section 3.5 of the paper), spouses have
-  different genders, and nobody has two of them; what remains is one rule, or several that agree.
+* A supporting detour a -> d -> b past the path fact (a, b), or an irrelevant fact (a, d), in a puzzle with the noise
+  of its task: the fact was made by expanding a path fact by one of the 16 rules (section 3.5 of the paper), spouses
+  have different genders, and nobody has two spouses; a single rule remains, or several rules that agree.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TypedEdges:
 
 
 def typed_edges(row: OfficialRow) -> TypedEdges:
-    """Return the facts of a row with relation, role and place; what is unknown of the noise is derived or flagged."""
+    """Return the facts of a row with relation, role and position; unknown noise relations are derived or flagged."""
     path, noise = row.story_edges[: row.k], row.story_edges[row.k :]
     relation = {edge: WORDS.index(word) for edge, word in zip(row.story_edges, row.edge_types, strict=False)}
     role = dict(zip(noise, noise_roles(row), strict=True)) | dict.fromkeys(path, PATH)
@@ -66,8 +66,8 @@ def typed_edges(row: OfficialRow) -> TypedEdges:
 def noise_roles(row: OfficialRow) -> list[int]:
     """Return the role of each noise fact, by its place in the graph (section 3.5 of the paper).
 
-    Noise facts linked by people off the path form one piece, and its people on the path tell what it is: two or more
-    make it supporting, one irrelevant, none disconnected.
+    Noise facts linked by people off the path form one piece, and the number of its people on the path gives its role:
+    supporting for two or more, irrelevant for one, disconnected for none.
     """
     path, noise = row.story_edges[: row.k], row.story_edges[row.k :]
     on_path = {person for edge in path for person in edge}
@@ -79,7 +79,7 @@ def noise_roles(row: OfficialRow) -> list[int]:
 def noise_fault(row: OfficialRow) -> str | None:
     """Return how the noise of a row contradicts the paper's definition of its task, or None.
 
-    A task of one kind of noise has facts of that kind and of no other; that of all kinds has some.
+    A task of one kind of noise has facts of this kind only; the task of all kinds has at least one noise fact.
     """
     if row.noise - 1 == PATH:
         return None
@@ -141,11 +141,11 @@ def _bodies() -> Mapping[str, tuple[tuple[str, str], ...]]:
 
 
 def _derived(row: OfficialRow, role: Mapping[Pair, int]) -> dict[Pair, int]:
-    """Return the classes of those noise facts that can have but one."""
+    """Return the classes of the noise facts that can have only one relation."""
     genders = [GENDERS.index(gender) for gender in row.genders.values()]
     facts = _path_facts(row)
-    known = _derivable(facts, "paper")
-    possible = {edge: set(known.get(edge, ())) for edge in role}
+    derivable = _derivable(facts, "paper")
+    possible = {edge: set(derivable.get(edge, ())) for edge in role}
     made = _expansions(row.story_edges, role, facts, genders) if noise_fault(row) is None else ()
     for edge, relations in made:
         possible[edge] = relations & possible[edge] if possible[edge] else relations

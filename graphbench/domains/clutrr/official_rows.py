@@ -19,13 +19,13 @@ NAME = re.compile(r"\[([^\[\]]+)\]")
 """A name in a published story."""
 
 Fact = tuple[str, str, str]  # (x, word, y) of a proof: "y is the <word> of x"
-Problem = tuple[str, str]  # column, what is wrong with it
+Problem = tuple[str, str]  # column, description of the problem
 _TASK = re.compile(r"task_([1-5])\.([1-9]\d*)")
 _MISSPELT = MappingProxyType({"neice": "niece"})
 _SPELLINGS = sorted((*WORDS, *_MISSPELT), key=len, reverse=True)
 _WORD = re.compile("|".join(map(re.escape, _SPELLINGS)))
 _WORD_PATH = re.compile(rf"(?:{_WORD.pattern})(?:-(?:{_WORD.pattern}))*")
-_UNREADABLE = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # what literal_eval raises
+_UNREADABLE = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # errors of literal_eval
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class OfficialRow:
         story: The text, noise included, sentences shuffled; names in square brackets.
         query: (asker, asked).
         text_query: The question in words; empty in the released files.
-        target: What ``asked`` is to ``asker``, one of the 22 words.
+        target: The word by which ``asker`` calls ``asked``, one of the 22 words.
         text_target: The answer in words; empty or one sentence.
         clean_story: The text of the path alone, in its order.
         proof_state: (head, (first, second)) per step of the proof, in the order of expansion; facts are (x, word, y).
         f_comb: The words along the path.
         task_name: ``task_<noise>.<k>``.
         story_edges: Person numbers (x, y) of the facts: the path in order, then the noise.
-        edge_types: The words of ``story_edges``; the released files have those of the path alone.
+        edge_types: The words of ``story_edges``; the released files have only the words of the path.
         query_edge: Person numbers of (asker, asked).
         genders: Name -> ``male`` or ``female``, in the order of the person numbers.
         syn_story: Empty in the released files.
@@ -76,7 +76,7 @@ class OfficialRow:
 
     @property
     def task(self) -> str:
-        """What file names call the task: 2.3 is supporting noise, three facts."""
+        """The task as in file names: 2.3 is supporting noise, three facts."""
         return self.task_name.removeprefix("task_")
 
     @property
@@ -239,7 +239,7 @@ def _task_split(text: str) -> str:
     return text
 
 
-_Form = tuple[Callable[[str], Any], str]  # how a cell is read, and what it looks like
+_Form = tuple[Callable[[str], Any], str]  # the parser of a cell, and a description of its format
 _FORMS: Mapping[str, _Form] = MappingProxyType(
     {
         "": (_whole_number, "the row's number"),
@@ -265,7 +265,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
 COLUMNS: tuple[str, ...] = tuple(_FORMS)
 
 
-# What the columns of a row must have in common
+# Consistency of the columns of a row
 
 
 def named_people(row: OfficialRow) -> set[str]:
@@ -274,9 +274,9 @@ def named_people(row: OfficialRow) -> set[str]:
 
 
 def contradictions(row: OfficialRow) -> Iterator[Problem]:
-    """Yield (column, problem) where columns of a row contradict each other, those that others rest on first."""
-    found = list(_of_people(row)) or list(_of_counts(row))
-    yield from found or [*_of_path(row), *_of_words(row), *_of_names(row)]
+    """Yield (column, problem) where columns of a row contradict each other; basic columns come first."""
+    basic = list(_of_people(row)) or list(_of_counts(row))
+    yield from basic or [*_of_path(row), *_of_words(row), *_of_names(row)]
 
 
 def _held(*checks: tuple[bool, str, str]) -> Iterator[Problem]:
@@ -284,9 +284,9 @@ def _held(*checks: tuple[bool, str, str]) -> Iterator[Problem]:
 
 
 def _of_people(row: OfficialRow) -> Iterator[Problem]:
-    """Yield what is wrong with the people of a row: those of its facts and its query."""
+    """Yield the problems with the people in the facts and the query of a row."""
     names = list(row.genders)
-    known = set(range(len(names)))
+    people = set(range(len(names)))
     unknown = [name for name in row.query if name not in row.genders]
     asker, asked = row.query_edge
     others = f"not two of the {len(names)} people of 'genders'"
@@ -294,19 +294,19 @@ def _of_people(row: OfficialRow) -> Iterator[Problem]:
         (not row.id.strip(), "id", "it is empty"),
         (len(names) > NUM_ENTITIES, "genders", f"{len(names)} people, at most {NUM_ENTITIES} can be told apart"),
         (bool(unknown), "query", f"{', '.join(map(repr, unknown))} is not among the people of 'genders'"),
-        (asker == asked or not {asker, asked} <= known, "query_edge", others),
+        (asker == asked or not {asker, asked} <= people, "query_edge", others),
         (
-            {asker, asked} <= known and (names[asker], names[asked]) != row.query,
+            {asker, asked} <= people and (names[asker], names[asked]) != row.query,
             "query_edge",
             f"not the people of 'query', {row.query}",
         ),
-        (not _people(row) <= known, "story_edges", f"a person who is none of the {len(names)} of 'genders'"),
+        (not _people(row) <= people, "story_edges", f"a person who is none of the {len(names)} of 'genders'"),
         (any(x == y for x, y in row.story_edges), "story_edges", "a fact about one person"),
     )
 
 
 def _of_counts(row: OfficialRow) -> Iterator[Problem]:
-    """Yield where a row has more or fewer facts than its task."""
+    """Yield the problems with the number of facts of a row, which its task determines."""
     k, facts = row.k, len(row.story_edges)
     yield from _held(
         (len(row.f_comb) != k, "f_comb", f"{len(row.f_comb)} words, but {row.task_name} has {k} facts"),
@@ -325,9 +325,10 @@ def _of_counts(row: OfficialRow) -> Iterator[Problem]:
 
 
 def _of_path(row: OfficialRow) -> Iterator[Problem]:
-    """Yield what is wrong with the facts: the first k lead from who asks to who is asked about, none tells the answer.
+    """Yield the problems with the facts of a row.
 
-    The published generator never tells of the fact that is asked for, nor of its reverse.
+    The first k facts lead from the asker to the person asked about. No fact tells the answer: the published generator
+    never tells the fact in question, nor its reverse.
     """
     path, (asker, asked) = row.story_edges[: row.k], row.query_edge
     stops = [path[0][0], *(y for _, y in path)]
@@ -340,7 +341,7 @@ def _of_path(row: OfficialRow) -> Iterator[Problem]:
 
 
 def _of_words(row: OfficialRow) -> Iterator[Problem]:
-    """Yield what is wrong with the words of the facts."""
+    """Yield the problems with the words of the facts."""
     twice = _disagreeing(row)
     genders = list(row.genders.items())
     called = [(word, *genders[y]) for (_, y), word in zip(row.story_edges, row.edge_types, strict=False)]
@@ -357,7 +358,7 @@ def _of_words(row: OfficialRow) -> Iterator[Problem]:
 
 
 def _of_names(row: OfficialRow) -> Iterator[Problem]:
-    """Yield where story, proof or mapping are about other people than those of the row."""
+    """Yield the problems with the names in story, proof and mapping, which must be people of the row."""
     facts = [fact for head, body in row.proof_state for fact in (head, *body)]
     strangers = sorted({name for x, _, y in facts for name in (x, y)} - set(row.genders))
     numbers = sorted(row.node_mapping.values())
@@ -388,7 +389,7 @@ def _distinct(numbers: Sequence[int]) -> bool:
 
 
 def _disagreeing(row: OfficialRow) -> tuple[int, int] | None:
-    """Return a pair of people of whom two facts say different things."""
+    """Return a pair of people about whom two facts disagree; None if there is none."""
     told: dict[tuple[int, int], str] = {}
     for edge, word in zip(row.story_edges, row.edge_types, strict=False):
         if told.setdefault(edge, word) != word:

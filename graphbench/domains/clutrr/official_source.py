@@ -1,4 +1,4 @@
-"""Published CLUTRR files as a source: which dataset a folder stands for, its card, its samples, what is found in it."""
+"""Published CLUTRR files as a source: the dataset that a folder stands for, its card, its samples and its faults."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _VAL_SHARE = 5  # one training puzzle in five is for validation (paper, section 
 
 
 class OfficialParameters(StrictModel):
-    """Which rows of which files.
+    """The selection of rows of a split.
 
     Attributes:
         folder: The folder of the files.
-        content: SHA-256 of the files, so that other files are another dataset.
+        content: SHA-256 of the files, so that changed files are a different dataset.
         tasks: Names of the parts of the folder: ``train``, ``k2``, ``supporting_k3``, ...
-        val: True for the fifth of the rows that is for validation, False for the others, None for all.
+        val: True for the fifth of the rows used for validation, False for the other rows, None for all rows.
     """
 
     folder: str
@@ -74,36 +74,37 @@ def official_card(card: Card, folder: Path) -> Card:
     """Return the card of published files that stand for a dataset.
 
     The published training rows are split at random, but always the same way, into four fifths ``train`` and one fifth
-    ``val``. ``test`` is the files of the tasks that it holds in generated data, too, one row of each in turn. The
-    out-of-distribution splits have the names of the card and hold the files of their tasks; a file that is none of them
-    alone is one more split (``supporting_k3``). A warning names test tasks of which the folder has no file.
+    ``val``. ``test`` holds the files of the same tasks as in generated data, one row of each file in turn. The
+    out-of-distribution splits have the names of the card and hold the files of their tasks; every test file that is not
+    by itself an out-of-distribution split becomes another split (``supporting_k3``). A warning names the test tasks
+    without a file in the folder.
 
     Args:
-        card: The dataset of this package that they are compared with.
+        card: The dataset of this package with which the published files are compared.
         folder: Folder of the published files.
 
     Raises:
-        CardError: If the card is not that of the canonical draw.
-        StoreError: If the folder holds no such files or one cannot be read, lacks training files or the files of
-            ``test``, has fewer than five training rows, or stands for another dataset.
+        CardError: If the card is not the card of the canonical draw.
+        StoreError: If the folder holds no published files, a file cannot be read, or the folder lacks training files or
+            the files of ``test``, has fewer than five training rows, or stands for another dataset.
     """
     if card.data_seed:
         refuse_other_draws(None, card.data_seed)
-    place = folder.expanduser().resolve()
-    content = _content(place)
-    parts = _read(str(place), content)
-    _require_enough(parts, place)
-    _require_own_tasks(card, place)
+    root = folder.expanduser().resolve()
+    content = _content(root)
+    parts = _read(str(root), content)
+    _require_enough(parts, root)
+    _require_own_tasks(card, root)
     tasks = {name: part.rows[0].task for name, part in parts.items() if name != "train"}
-    held = _splits_of_parts(card, tasks, place)
-    _warn_of_missing(str(place), _missing_tasks(card, tasks.values()))
-    facts = {"folder": str(place), "content": content}
+    held = _splits_of_parts(card, tasks, root)
+    _warn_of_missing(str(root), _missing_tasks(card, tasks.values()))
+    facts = {"folder": str(root), "content": content}
 
     def spec(names: Sequence[str], val: bool | None = None) -> SplitSpec:
         parameters = {**facts, "tasks": list(names), "val": val}
         count = len(_rows(OfficialParameters.model_validate(parameters)))
-        own = _listed(tasks[name] for name in names if name in tasks)
-        shift = f"published test task{'s' if len(names) > 1 else ''} {own}" if own else None
+        task_list = _listed(tasks[name] for name in names if name in tasks)
+        shift = f"published test task{'s' if len(names) > 1 else ''} {task_list}" if task_list else None
         return SplitSpec(count=count, parameters=parameters, shift=shift)
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
@@ -120,15 +121,15 @@ def official_card(card: Card, folder: Path) -> Card:
 
 
 def with_official_metadata(card: Card) -> Card:
-    """Return the card of generated puzzles with what is said of published ones: source, licence, nothing measured."""
+    """Return the card of generated puzzles with the metadata of published puzzles: source, licence, no measurements."""
     source = card.source.model_copy(update={"deviations": _DEVIATIONS, "url": _URL})
-    own = {"description": _DESCRIPTION, "licence": LICENCE, "source": source, "protocol": PROTOCOL, "measured": None}
-    return card.model_copy(update=own)
+    update = {"description": _DESCRIPTION, "licence": LICENCE, "source": source, "protocol": PROTOCOL, "measured": None}
+    return card.model_copy(update=update)
 
 
 @lru_cache(maxsize=8)
 def _warn_of_missing(folder: str, missing: str) -> None:
-    """Log once what test files a folder lacks."""
+    """Log once which test files are missing in a folder."""
     if missing:
         _LOG.warning(
             "%s has no test file of the tasks %s; take the folder as published for all splits", folder, missing
@@ -136,8 +137,8 @@ def _warn_of_missing(folder: str, missing: str) -> None:
 
 
 def _require_enough(parts: Mapping[str, OfficialSplit], folder: Path) -> None:
-    for part, found in (("training", "train" in parts), ("test", parts.keys() - {"train"})):
-        if not found:
+    for part, is_present in (("training", "train" in parts), ("test", parts.keys() - {"train"})):
+        if not is_present:
             raise StoreError(f"{folder} has no {part} file; take the folder as published")
     rows = len(parts["train"])
     if rows < _VAL_SHARE:
@@ -148,7 +149,7 @@ def _require_enough(parts: Mapping[str, OfficialSplit], folder: Path) -> None:
 
 
 def _content(folder: Path) -> str:
-    """Return the hash of the CSV files of a folder; of none where it is no folder (the reader says so)."""
+    """Return the hash of the CSV files of a folder; without a folder, of no files (the reader raises the error)."""
     digest = hashlib.sha256()
     path = folder
     try:
@@ -165,13 +166,13 @@ def _read(folder: str, content: str) -> dict[str, OfficialSplit]:
 
 
 def _parts_of(card: Card) -> dict[str, OfficialSplit]:
-    """Return the parts of the folder that a card of published files is of: ``train``, ``k2``, ``supporting_k3``, ..."""
+    """Return the parts of the folder of a card of published files: ``train``, ``k2``, ``supporting_k3``, ..."""
     parameters = OfficialParameters.model_validate(card.split("train").parameters)
     return _read(parameters.folder, parameters.content)
 
 
 def _rows(parameters: OfficialParameters) -> list[tuple[str, int]]:
-    """Return part and row number of every sample of a split; of several parts one row each in turn."""
+    """Return the part and the row number of every sample of a split; several parts take turns, one row each."""
     parts = _read(parameters.folder, parameters.content)
     if parameters.val is None:
         return sorted(((task, i) for task in parameters.tasks for i in range(len(parts[task]))), key=lambda row: row[1])
@@ -219,7 +220,7 @@ OFFICIAL = Generator(
     version=2,
     parameters=OfficialParameters,
     generate=_generate,
-    check=None,  # labels are taken as they are; reading them counts what is wrong in a warning
+    check=None,  # labels are taken as published; reading logs a warning that counts their faults
     statistics=lambda parameters, samples: {},
     shard_size=lambda parameters: 1 << 20,
     unique=False,
@@ -227,24 +228,24 @@ OFFICIAL = Generator(
 )
 
 
-# Which dataset a folder of files stands for, and which of its files which split holds, by their tasks
+# The dataset that a folder stands for, and the files of each split, both determined by the tasks
 
 _NOISE_OF_TASK = {"none": 1, "supporting": 2, "irrelevant": 3, "disconnected": 4}
 Tasks = frozenset[str]
 
 
 def _require_own_tasks(card: Card, folder: Path) -> None:
-    """Raise if published files stand for another dataset than the one asked for.
+    """Raise an error if published files stand for another dataset than the requested one.
 
-    The training tasks must be those of the dataset. Where it shares them with others, whose files differ by their test
-    tasks alone, these decide.
+    The training tasks must be the training tasks of the dataset. If several datasets have the same training tasks, the
+    test tasks decide.
 
     Args:
-        card: The dataset asked for.
+        card: The requested dataset.
         folder: Where the files lie.
 
     Raises:
-        StoreError: If they stand for another dataset; the message names it.
+        StoreError: If the files stand for another dataset; the message names it.
     """
     train, test = published_tasks(folder).values()
     all_cards = catalog().cards.values()
@@ -255,18 +256,18 @@ def _require_own_tasks(card: Card, folder: Path) -> None:
         return
     names = " or ".join(other.id for other in fitting)
     remedy = f"the folder stands for {names}: load it as that" if names else "the folder stands for no dataset of ours"
-    own = _of_splits(card, ["train"])
+    trained_on = _of_splits(card, ["train"])
     raise StoreError(
         f"{folder} holds training puzzles of the tasks {_listed(train)} and test puzzles of {_listed(test)}; {card.id} "
-        f"is trained on {_listed(own)} and tested on {_listed(_of_splits(card, card.ood))}; {remedy}"
+        f"is trained on {_listed(trained_on)} and tested on {_listed(_of_splits(card, card.ood))}; {remedy}"
     )
 
 
 def _splits_of_parts(card: Card, tasks: Mapping[str, str], folder: Path) -> dict[str, tuple[str, ...]]:
     """Return split -> the test parts of a folder that it holds.
 
-    ``test`` and the out-of-distribution splits of the card come first, each with the parts of its own tasks. A part
-    that is no such split alone is one more split, under its own name.
+    ``test`` and the out-of-distribution splits of the card come first, each with the parts of its tasks. A part that is
+    not by itself an out-of-distribution split becomes another split with the part's name.
 
     Args:
         card: The dataset that the files stand for.
@@ -277,7 +278,10 @@ def _splits_of_parts(card: Card, tasks: Mapping[str, str], folder: Path) -> dict
         StoreError: If no part is of a task of ``test``.
     """
     wanted = {split: _of_splits(card, [split]) for split in ("test", *card.ood)}
-    held = {split: tuple(part for part, task in tasks.items() if task in own) for split, own in wanted.items()}
+    held = {
+        split: tuple(part for part, task in tasks.items() if task in split_tasks)
+        for split, split_tasks in wanted.items()
+    }
     if not held["test"]:
         raise StoreError(
             f"{folder} has no test file of the tasks {_listed(wanted['test'])}, which are the test split of {card.id}; "
@@ -293,10 +297,10 @@ def _splits_of_parts(card: Card, tasks: Mapping[str, str], folder: Path) -> dict
 def _missing_tasks(card: Card, tasks: Iterable[str]) -> str:
     """Return the test tasks of a dataset's published files that are not among ``tasks``, in words; empty if none.
 
-    The files test the tasks that are trained on, and of every shift the longest paths.
+    The files test the training tasks, and the longest paths of every shift.
     """
     shifted = [_of_splits(card, [split]) for split in card.ood]
-    published = _of_splits(card, ["train"]).union(max(own, key=_numbers) for own in shifted)
+    published = _of_splits(card, ["train"]).union(max(split_tasks, key=_numbers) for split_tasks in shifted)
     return _listed(published - set(tasks))
 
 
@@ -306,30 +310,30 @@ def _listed(tasks: Iterable[str]) -> str:
 
 
 def _of_splits(card: Card, splits: Iterable[str]) -> Tasks:
-    """Return the published names of what splits of generated puzzles hold: 2.3 is three facts, supporting noise."""
-    found = set()
+    """Return the published names of the tasks in splits of generated puzzles: 2.3 is three facts, supporting noise."""
+    names = set()
     for split in splits:
         parameters = card.split(split).parameters
         noise = _NOISE_OF_TASK[parameters.get("noise", "none")]
-        found |= {f"{noise}.{k}" for k in parameters["lengths"]}
-    return frozenset(found)
+        names |= {f"{noise}.{k}" for k in parameters["lengths"]}
+    return frozenset(names)
 
 
 def _numbers(task: str) -> list[int]:
     return [int(number) for number in task.split(".")]
 
 
-# What `graphbench verify` says of the files: nothing stands beside them, so it counts what is in them
+# The report of `graphbench verify`: published files have no reference, so it counts their faults
 
 
 def rows_of_files(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what is found in published files: faults of all of them, and clauses of test files that training has, too.
+    """Yield the findings in published files: the faults of all files, and clauses of test files that training has, too.
 
-    Nothing of it is a failure, as the files are taken as they are published.
+    No finding is a failure, because the files are used as published.
 
     Args:
         card: The card of the files.
-        splits: The splits whose clauses are looked at.
+        splits: The splits in which clauses are checked.
     """
     parts = _parts_of(card)
     *others, unknown = findings(list(parts.values()))
@@ -349,7 +353,7 @@ def rows_of_files(card: Card, splits: Sequence[str]) -> Iterator[Row]:
 
 
 def _recovered(splits: Sequence[OfficialSplit], unknown: Finding) -> Row:
-    """Return where the relations of noise facts come from, if there are such facts."""
+    """Return the origin of the relations of noise facts, if there are noise facts."""
     rows = [row for split in splits for row in split.rows]
     said = sum(len(set(row.story_edges[row.k : len(row.edge_types)]) - set(row.story_edges[: row.k])) for row in rows)
     words = (

@@ -1,4 +1,4 @@
-"""The closed family of the paper's code: what its rules say of any two people, true or not.
+"""The closed family of the paper's code: the relations that its rules give any two people, true or not.
 
 The rules are applied to the couples and children of a family until nothing new follows. Of two people the first
 relation derived stays, so the order matters: pairs are visited by number, before each visit facts are read backwards,
@@ -22,11 +22,11 @@ def closed_family(parameters: FamilyParameters) -> NDArray[np.int8]:
     """Return the relations that the paper's rules derive in the one family of some parameters.
 
     Args:
-        parameters: Those of a family without chance: the fewest children are the most, and all marry.
+        parameters: Parameters of a single possible family: the fewest children equal the most, and everyone marries.
 
     Returns:
-        ``int8[N, N]``, read-only: what y is to x by the rules, in ``[x, y]``; -1 where they say nothing. People are
-        numbered as in ``draw_family``.
+        ``int8[N, N]``, read-only: the relation of y to x by the rules in ``[x, y]``; -1 if the rules give none. The
+        numbers of people are as in ``draw_family``.
 
     Raises:
         FamilyError: If the parameters allow more than one family.
@@ -67,7 +67,7 @@ def _closed(true: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def _read_backwards(relation: NDArray[np.int8], inverse: NDArray[np.int8], unread: list[tuple[int, int]]) -> None:
-    """Add the inverses of facts not read so far; one of a relation that is not symmetric replaces what is there."""
+    """Add the inverses of facts not read so far; the inverse of an asymmetric relation replaces an existing entry."""
     for x, y in unread:
         back = inverse[relation[x, y]]
         if back >= 0 and (back != relation[x, y] or relation[y, x] == NO_WORD):
@@ -76,7 +76,7 @@ def _read_backwards(relation: NDArray[np.int8], inverse: NDArray[np.int8], unrea
 
 
 def _followed(relation: NDArray[np.int8], compose: NDArray[np.int8], x: int, y: int) -> list[tuple[int, int]]:
-    """Compose the fact (x, y) with those that end or start there, and return the pairs newly related."""
+    """Compose the fact (x, y) with the facts that end at x or start at y; return the newly related pairs."""
     new = []
     for z in np.flatnonzero(relation[:, x] >= 0).tolist():
         head = compose[relation[z, x], relation[x, y]]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FamilySettings(StrictModel):
-    """What families to draw.
+    """The distribution of families.
 
     Attributes:
         generations: How many, 2 to 5.
@@ -29,18 +29,18 @@ class FamilySettings(StrictModel):
 
 
 class StoryParameters(StrictModel):
-    """Which puzzles to draw, and in which words to tell them.
+    """The distribution of puzzles, and the wordings of their stories.
 
     Attributes:
         lengths: Facts on the path, in turn: puzzle i has ``lengths[i % len(lengths)]`` of them.
-        rules: ``sound``, or ``paper``: then stories tell what the paper's sixteen rules say of its family.
+        rules: ``sound``, or ``paper``: then stories tell the relations that the paper's sixteen rules give its family.
         noise: ``none``, ``supporting``, ``irrelevant`` or ``disconnected``.
-        held_out: Which clauses: ``avoid`` those held out of training, ``only`` those, or ``any``.
+        held_out: Allowed clauses: ``avoid`` the held-out clauses, draw ``only`` held-out clauses, or ``any``.
         share: Share of the clauses (of two facts: of the walks) that is held out.
         held_out_seed: Seed of their choice.
         wording: Which templates: ``train`` or ``test``.
-        wording_seed: Seed of the choice of those of ``test``; 0 for the choice of the file.
-        family: What families to draw; those of the set of rules if left out.
+        wording_seed: Seed of the choice of the templates of ``test``; 0 for the choice of the file.
+        family: The distribution of families; the default of the set of rules if left out.
     """
 
     lengths: tuple[int, ...] = Field(min_length=1)

@@ -1,6 +1,6 @@
-"""Puzzles checked in plain Python: truth from parents and spouses, answers by another reasoner, noise as defined.
+"""Checks of puzzles in plain Python: truth from parents and spouses, answers by another reasoner, noise as defined.
 
-Nothing here calls the compiled functions that made the puzzles, but for the family, which is drawn once more.
+The checks do not call the compiled functions that made the puzzles, except to draw the family again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def check_puzzles(
     indices: NDArray[Any],
     attempts: NDArray[Any] | None = None,
 ) -> list[str]:
-    """Return what is wrong with puzzles that ``draw_puzzles`` drew with these arguments, one line per finding."""
+    """Return the problems of puzzles that ``draw_puzzles`` drew with these arguments, one line per problem."""
     tries = np.zeros_like(indices) if attempts is None else attempts
     listed: frozenset[tuple[str, ...]] = frozenset()
     if parameters.held_out != "any":
@@ -42,17 +42,17 @@ def check_puzzles(
         stream = STORY_STREAM + int(puzzles.draw[i])
         family = draw_family(parameters.families, key, int(indices[i]), int(tries[i]), stream)
         members = puzzles.member[puzzles.node_ptr[i] : puzzles.node_ptr[i + 1]].tolist()
-        found = [
+        problems = [
             *story_problems(puzzle, parameters.k, parameters.rules, parameters.noise),
             *_family_problems(puzzle, members, family, parameters),
             *_clause_problems(puzzle, listed, parameters.held_out),
         ]
-        findings += [f"puzzle {i}: {problem}" for problem in found]
+        findings += [f"puzzle {i}: {problem}" for problem in problems]
     return findings
 
 
 def story_problems(puzzle: Puzzle, k: int, rules: str, noise: str) -> list[str]:
-    """Return what is wrong with a puzzle by itself: its path, its facts, its noise, and whether it has one answer."""
+    """Return the problems of a single puzzle: its path, its facts, its noise, and whether it has one answer."""
     problems = []
     path = [(puzzle.facts[e], step) for e, step in enumerate(puzzle.steps) if puzzle.roles[e] == "path"]
     path.sort(key=lambda pair: pair[1])
@@ -83,7 +83,7 @@ def story_problems(puzzle: Puzzle, k: int, rules: str, noise: str) -> list[str]:
 
 
 def true_relations(family: Family, x: int, y: int) -> set[str]:
-    """Return every relation that y has to x, from who has which parents and which spouse."""
+    """Return every relation that y has to x, from parents and spouses."""
     parents = [{int(f), int(m)} - {-1} for f, m in zip(family.father, family.mother, strict=True)]
     spouse = [{int(s)} - {-1} for s in family.spouse]
 
@@ -156,5 +156,5 @@ def _family_problems(puzzle: Puzzle, members: list[int], family: Family, paramet
 def _clause_problems(puzzle: Puzzle, listed: frozenset[tuple[str, ...]], mode: str) -> list[str]:
     if mode == "any":
         return []
-    own = tuple(word for _, _, word in puzzle.path) if len(puzzle.clause) == 2 else puzzle.clause
-    return [] if (own in listed) == (mode == "only") else [f"{own} is drawn though held_out is {mode}"]
+    clause = tuple(word for _, _, word in puzzle.path) if len(puzzle.clause) == 2 else puzzle.clause
+    return [] if (clause in listed) == (mode == "only") else [f"{clause} is drawn though held_out is {mode}"]

@@ -45,26 +45,26 @@ MODES = ("any", "avoid", "only")
 
 
 class PuzzleError(GraphBenchError, ValueError):
-    """Parameters of which no puzzle can be drawn."""
+    """Parameters that allow no puzzle."""
 
 
 @dataclass(frozen=True, slots=True)
 class PuzzleParameters:
-    """What puzzles to draw.
+    """The distribution of the puzzles to draw.
 
     Attributes:
         k: Number of facts on the path, 2 .. 10.
-        rules: ``sound`` or ``paper``. With ``paper``, stories tell what its rules say of its one family.
+        rules: ``sound`` or ``paper``. With ``paper``, stories tell the relations that its rules give its single family.
         noise: ``none``, ``supporting``, ``irrelevant`` or ``disconnected``.
-        family: What families to draw; ``default_family(rules)`` if None.
-        held_out: ``any`` clause, ``avoid`` those that ``held_out`` lists, or ``only`` those (k up to 4).
+        family: The distribution of families; ``default_family(rules)`` if None.
+        held_out: ``any`` clause, ``avoid`` the clauses that ``held_out`` lists, or ``only`` these clauses (k up to 4).
         share: Share of the clauses held out.
         held_out_seed: Seed of their choice.
 
     Raises:
         PuzzleError: If a value is out of range, or no family has as many people as a story needs.
         ClauseError: If the share is out of range.
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
         FamilyError: If the paper's rules are given families that differ.
     """
 
@@ -81,9 +81,9 @@ class PuzzleParameters:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 2 <= self.k <= LONGEST:
             raise PuzzleError(f"k is {self.k!r}; give a whole number of facts from 2 to {LONGEST}")
         rule_set(self.rules)
-        for name, value, known in (("noise", self.noise, NOISES), ("held_out", self.held_out, MODES)):
-            if value not in known:
-                raise PuzzleError(f"{name} is {value!r}; give one of {', '.join(known)}")
+        for name, value, choices in (("noise", self.noise, NOISES), ("held_out", self.held_out, MODES)):
+            if value not in choices:
+                raise PuzzleError(f"{name} is {value!r}; give one of {', '.join(choices)}")
         if self.held_out != "any" and self.k > LONGEST_LISTED:
             raise PuzzleError(
                 f"held_out is {self.held_out!r} for k = {self.k}; clauses are held out of up to {LONGEST_LISTED} facts"
@@ -103,12 +103,12 @@ class PuzzleParameters:
 
     @property
     def families(self) -> FamilyParameters:
-        """What families to draw."""
+        """The distribution of families."""
         return self.family or default_family(self.rules)
 
     @property
     def listed(self) -> NDArray[np.int64]:
-        """Sorted numbers of what is held out, ``int64[L]``: of walks where k is 2, of clauses otherwise."""
+        """Sorted numbers of the held-out walks (k = 2) or clauses (other k), ``int64[L]``."""
         if self.held_out == "any":
             return np.empty(0, np.int64)
         return held_out_codes(self.rules, self.k, self.share, self.held_out_seed, self.families)
@@ -150,7 +150,7 @@ class Puzzle:
 
 @dataclass(frozen=True)
 class Puzzles:
-    """A batch of puzzles as flat arrays, each one's people and facts after those of the one before.
+    """A batch of puzzles as flat arrays, with the people and facts of one puzzle after another.
 
     Attributes:
         k: Number of facts on each path.
@@ -202,8 +202,8 @@ class Puzzles:
         """Return one puzzle.
 
         Raises:
-            IndexError: If there are not as many.
-            TypeError: If it is no whole number.
+            IndexError: If ``i`` is out of range.
+            TypeError: If ``i`` is not a whole number.
         """
         number = whole_number(i)
         if number is None:
@@ -234,14 +234,14 @@ def draw_puzzles(
     """Draw one puzzle per index; each is a function of (parameters, key, index, attempt) alone.
 
     Args:
-        parameters: What puzzles to draw.
+        parameters: The distribution of the puzzles.
         key: Key of the split, from 0 to 2**64 - 1.
         indices: ``int[S]`` positions in the split.
-        attempts: ``int[S]``, 0 for a first draw, which all are if None.
+        attempts: ``int[S]``, 0 for a first draw; None if all are first draws.
 
     Raises:
-        PuzzleError: If a puzzle fits into none of 131,072 families, the key, an index or an attempt is no whole number
-            in its range, or there are not as many attempts as indices.
+        PuzzleError: If a puzzle fits into none of 131,072 families, the key, an index or an attempt is not a whole
+            number in its range, or the numbers of attempts and indices differ.
     """
     split_key, positions = key_of(key, PuzzleError), places_of("indices", indices, PuzzleError)
     tries = np.zeros_like(positions) if attempts is None else places_of("attempts", attempts, PuzzleError)

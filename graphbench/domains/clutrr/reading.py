@@ -21,7 +21,7 @@ _Key = str | int
 _Node = dict[_Key, Any]
 _Pattern = tuple[tuple[int, int, int], ...]
 _WORDS = frozenset(WORDS)
-_KIN = tuple(f"<{gender}>" for gender in GENDERS)  # stands for any word for a person of that gender
+_KIN = tuple(f"<{gender}>" for gender in GENDERS)  # stands for any word for a person of the gender
 _END = ""
 
 
@@ -38,15 +38,15 @@ class Question(NamedTuple):
 
 
 def describe(word: str, asker: str, asked: str) -> Question:
-    """Return the question what one person is to another, and the answer, in words.
+    """Return a question about the relation of two people, and its answer, in words.
 
     Args:
-        word: What ``asked`` is to ``asker``: one of ``WORDS``.
-        asker: Name of the one.
-        asked: Name of the other.
+        word: The word by which ``asker`` calls ``asked``, one of ``WORDS``.
+        asker: Name of the asking person.
+        asked: Name of the person asked about.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     word_number(word)
     return Question(f"What is {asked} to {asker}?", f"{asked} is {asker}'s {word}.")
@@ -60,17 +60,17 @@ def read_story(text: str, people: Collection[str]) -> list[Fact]:
         people: The names in it, or their ``@ent7``.
 
     Raises:
-        TextError: If it is no text or ``people`` no texts, if it names nobody, if a sentence is none of the templates'
-            (the message gives the first such), if it can be read in two ways, or if it calls one person by words of
-            both genders.
+        TextError: If ``text`` is not a text or ``people`` are not texts, if the story names nobody, if a sentence fits
+            no template (the message gives the first one), if the story can be read in two ways, or if it calls a
+            person by words of both genders.
     """
     _check_arguments(text, people)
-    tokens, known = tokens_of(text), frozenset(people)
-    if not known.intersection(tokens):
-        some = ", ".join(sorted(known)[:5]) or "nobody"
+    tokens, names = tokens_of(text), frozenset(people)
+    if not names.intersection(tokens):
+        some = ", ".join(sorted(names)[:5]) or "nobody"
         raise TextError(f"the story {text[:80]!r} names none of its people ({some}); give the names that it uses")
-    keys = [token if token in known else token.lower() for token in tokens]
-    readings, furthest = _readings(keys, known)
+    keys = [token if token in names else token.lower() for token in tokens]
+    readings, furthest = _readings(keys, names)
     if not readings:
         sentence = _sentence_around(text, furthest)
         raise TextError(f"cannot read {sentence!r}: no template is worded so; give templates' wordings and all people")
@@ -99,7 +99,7 @@ def _check_genders(facts: list[Fact]) -> None:
 
 
 def _readings(keys: Sequence[str], people: frozenset[str]) -> tuple[list[list[Fact]], int]:
-    """Return every way to read some tokens, and the first token that fits no way."""
+    """Return every reading of some tokens, and the first token that fits no reading."""
     ways: dict[int, list[list[Fact]]] = {0: [[]]}
     furthest = 0
     while ways:
@@ -117,17 +117,17 @@ def _readings(keys: Sequence[str], people: frozenset[str]) -> tuple[list[list[Fa
 
 def _groups(keys: Sequence[str], start: int, people: frozenset[str]) -> tuple[list[tuple[int, list[Fact]]], int]:
     """Return ends and facts of the groups of sentences that begin at ``start``, and the first token that fits none."""
-    found = []
+    groups = []
     furthest = start
     open_ways: list[tuple[_Node, int, tuple[str, ...], tuple[str, ...]]] = [(_tree(), start, (), ())]
     while open_ways:
-        node, place, named, called = open_ways.pop()
+        node, position, named, called = open_ways.pop()
         for pattern in node.get(_END, ()):
-            found.append((place, [(named[x], named[y], called[word]) for x, y, word in pattern]))
-        furthest = max(furthest, place)
-        if place == len(keys):
+            groups.append((position, [(named[x], named[y], called[word]) for x, y, word in pattern]))
+        furthest = max(furthest, position)
+        if position == len(keys):
             continue
-        key = keys[place]
+        key = keys[position]
         if key in people:
             named = named if key in named else (*named, key)
             branches: tuple[_Key, ...] = (named.index(key),)
@@ -136,8 +136,8 @@ def _groups(keys: Sequence[str], start: int, people: frozenset[str]) -> tuple[li
             branches = (key, _KIN[word_number(key) % 2])
         else:
             branches = (key,)
-        open_ways.extend((node[branch], place + 1, named, called) for branch in branches if branch in node)
-    return found, furthest
+        open_ways.extend((node[branch], position + 1, named, called) for branch in branches if branch in node)
+    return groups, furthest
 
 
 @lru_cache(maxsize=1)
@@ -157,12 +157,12 @@ def _tree() -> _Node:
 def path_and_facts(
     template: Template, genders: Sequence[int], form: Sequence[Piece]
 ) -> tuple[tuple[_Key, ...], _Pattern]:
-    """Return the tokens of a form as keys of the tree, and what they tell.
+    """Return the tokens of a form as keys of the tree, and the facts that they tell.
 
     Args:
-        template: Whose form it is.
-        genders: Those it is for.
-        form: As from :meth:`Template.form`.
+        template: The template of the form.
+        genders: The genders of the form's people.
+        form: The form, from :meth:`Template.form`.
 
     Returns:
         Keys: lower-case tokens, numbers of people in order of first mention, and words of kinship; and for each fact
@@ -189,9 +189,9 @@ def _sentence_around(text: str, token: int) -> str:
     """Return the sentence in which a token of a text stands, or the last sentence if there are no more tokens."""
     tokens = tokens_of(text)
     token = min(token, len(tokens) - 1)
-    place = 0
+    position = 0
     for earlier in tokens[:token]:
-        place = text.index(earlier, place) + len(earlier)
-    place = text.index(tokens[token], place)
-    begin = max((match.end() for match in re.finditer(r"[.!?]\s+", text) if match.end() <= place), default=0)
+        position = text.index(earlier, position) + len(earlier)
+    position = text.index(tokens[token], position)
+    begin = max((match.end() for match in re.finditer(r"[.!?]\s+", text) if match.end() <= position), default=0)
     return re.split(r"(?<=[.!?])\s", text[begin:].strip(), maxsplit=1)[0]

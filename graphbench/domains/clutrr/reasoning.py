@@ -1,9 +1,10 @@
-"""What can be derived from the facts of a story: compositions, the closure, and the answers to a question.
+"""Derivations from the facts of a story: compositions, the closure, and the answers to a question.
 
-``solve`` asks what a chart parser would find for some way between two people: a way derives a relation if it is one
-fact, or falls into two parts that derive relations which compose. Besides the ways along the facts it sees those along
-derived ones and inverses, as long as no fact relates a person to itself. So it finds all that a parser of simple
-paths finds, and what follows only from a detour: a fact off the path may complete an answer, or add a second one.
+``solve`` returns the relations that a chart parser derives along any route between two people. A route derives a
+relation if it is one fact, or if it splits into two parts with relations that compose. Routes use the facts, derived
+facts and inverses, as long as no fact relates a person to itself. ``solve`` therefore finds every relation that a
+parser of simple paths finds, and also relations that follow only from a detour: a fact off the path may complete an
+answer, or add a second one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class StoryError(GraphBenchError, ValueError):
 
 
 def compose(r1: str, r2: str, rules: str = "sound") -> str | None:
-    """Return what y is to x if z is the r1 of x and y the r2 of z, for three different people.
+    """Return the relation of y to x if z is the r1 of x and y is the r2 of z, for three different people.
 
     Args:
         r1: Relation without gender, as in ``NEUTRAL``.
@@ -40,8 +41,8 @@ def compose(r1: str, r2: str, rules: str = "sound") -> str | None:
         The relation, or None where the rules conclude nothing.
 
     Raises:
-        UnknownRelation: If there is no such relation.
-        UnknownRules: If there is no such set of rules.
+        UnknownRelation: If the relation is unknown.
+        UnknownRules: If the set of rules is unknown.
     """
     relation_number(r1), relation_number(r2)
     return rule_set(rules).compositions.get((r1, r2))
@@ -57,17 +58,17 @@ def closure(
         rules: ``sound`` or ``paper``.
 
     Returns:
-        ``(x, y)`` -> the relations that y has to x; pairs of which nothing is derivable are absent.
+        ``(x, y)`` -> the relations that y has to x; pairs without a derivable relation are absent.
 
     Raises:
         UnknownRelation: If a fact has an unknown relation.
-        UnknownRules: If there is no such set of rules.
-        StoryError: If a fact is no triple or relates a person to itself.
+        UnknownRules: If the set of rules is unknown.
+        StoryError: If a fact is not a triple or relates a person to itself.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
-    known = _masks(len(people), ends, relation, tables)
-    return {(people[x], people[y]): frozenset(relations_of(int(known[x, y]))) for x, y in np.argwhere(known).tolist()}
+    masks = _masks(len(people), ends, relation, tables)
+    return {(people[x], people[y]): frozenset(relations_of(int(masks[x, y]))) for x, y in np.argwhere(masks).tolist()}
 
 
 def solve(
@@ -85,9 +86,9 @@ def solve(
 
     Raises:
         UnknownRelation: If a fact has an unknown relation.
-        UnknownRules: If there is no such set of rules.
-        StoryError: If a fact is no triple, the question no pair, either relates a person to itself, or no fact tells of
-            who is asked about.
+        UnknownRules: If the set of rules is unknown.
+        StoryError: If a fact is not a triple, the question is not a pair, a fact or the question relates a person to
+            itself, or no fact tells of the person asked about.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
@@ -105,18 +106,20 @@ def answer(edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Per
 
     Raises:
         UnknownRelation: If a fact has an unknown relation.
-        UnknownRules: If there is no such set of rules.
-        StoryError: What ``solve`` raises; no facts lead from one to the other; there is no answer or more than one.
+        UnknownRules: If the set of rules is unknown.
+        StoryError: As for ``solve``; also if no facts lead from x to y, or there is no answer or more than one.
     """
     facts = _facts(edges)
-    found = sorted(solve(facts, query, rules))
+    answers = sorted(solve(facts, query, rules))
     x, y = query
-    if len(found) > 1:
-        raise StoryError(f"the facts give {len(found)} answers to what {y!r} is to {x!r}: {', '.join(found)}; need one")
-    if not found:
+    if len(answers) > 1:
+        raise StoryError(
+            f"the facts give {len(answers)} answers to what {y!r} is to {x!r}: {', '.join(answers)}; need one"
+        )
+    if not answers:
         reason = "but the rules derive no relation" if _are_linked(facts, query) else "as no path of facts joins them"
         raise StoryError(f"what {y!r} is to {x!r} has no answer, {reason}; add facts")
-    return found[0]
+    return answers[0]
 
 
 def relations_of(mask: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ def relation_number(relation: str) -> int:
     """Return the place of a relation without gender in ``NEUTRAL``.
 
     Raises:
-        UnknownRelation: If there is none of that name; a word with gender is answered with its relation.
+        UnknownRelation: If the relation is unknown; for a word with gender the message names its relation.
     """
     number = _NUMBER_OF_RELATION.get(relation) if isinstance(relation, str) else None
     if number is None:
@@ -59,7 +59,7 @@ def word_number(word: str) -> int:
     """Return the place of a word in ``WORDS``: its class number.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     number = _NUMBER_OF_WORD.get(word) if isinstance(word, str) else None
     if number is None:
@@ -72,25 +72,25 @@ def relation_of_word(word: str) -> str:
     """Return the relation without gender that a word stands for: ``uncle`` -> ``inv-un``.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     return NEUTRAL[word_number(word) // 2]
 
 
 def gender_of_word(word: str) -> str:
-    """Return ``male`` or ``female``: the gender of whom a word calls.
+    """Return ``male`` or ``female``: the gender of the person that a word denotes.
 
     Raises:
-        UnknownRelation: If there is no such word.
+        UnknownRelation: If the word is unknown.
     """
     return GENDERS[word_number(word) % 2]
 
 
 def word_for(relation: str, gender: str) -> str:
-    """Return the word for a relation and the gender of whom it calls: ``un``, ``female`` -> ``niece``.
+    """Return the word for a relation and the gender of the person: ``un``, ``female`` -> ``niece``.
 
     Raises:
-        UnknownRelation: If there is no such relation or gender.
+        UnknownRelation: If the relation or the gender is unknown.
     """
     if gender not in GENDERS:
         raise UnknownRelation(f"unknown gender {gender!r}; give {' or '.join(map(repr, GENDERS))}")
@@ -98,10 +98,10 @@ def word_for(relation: str, gender: str) -> str:
 
 
 def inverse(relation: str) -> str:
-    """Return what x is to y when y is the ``relation`` of x.
+    """Return the relation of x to y if y is the ``relation`` of x.
 
     Raises:
-        UnknownRelation: If there is no such relation.
+        UnknownRelation: If the relation is unknown.
     """
     return INVERSE[NEUTRAL[relation_number(relation)]]
 

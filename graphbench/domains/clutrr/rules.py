@@ -1,4 +1,4 @@
-"""The two sets of rules: what follows from two facts, and from one read backwards."""
+"""The two sets of rules: compositions of two facts, and inverses of a fact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UnknownRules(UnknownName):
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """What one set of rules concludes.
+    """The conclusions of one set of rules.
 
     Attributes:
         name: ``paper`` or ``sound``.
@@ -47,11 +47,12 @@ def rule_set(name: str) -> RuleSet:
 
     Args:
         name: ``paper``: the sixteen rules of the paper, appendix 1.2, some of which are not true in every family.
-            ``sound``: the 32 that are, whoever of a couple has relatives in the family. Nine more hold in the families
-            that puzzles are drawn from, where who marries in has none; they are no rules, see ``rules.yaml``.
+            ``sound``: the 32 rules that are true in every family, whichever partner of a couple has relatives in the
+            family. Nine more compositions hold only in the families that puzzles are drawn from, in which a person who
+            marries in has no relatives; they are not included, see ``rules.yaml``.
 
     Raises:
-        UnknownRules: If there is no set of that name.
+        UnknownRules: If the set of rules is unknown.
     """
     if name not in RULE_SETS:
         near = difflib.get_close_matches(str(name), RULE_SETS, n=1)

@@ -1,7 +1,7 @@
 """Reference solvers: an exact reasoner, a left fold, a table of clauses, a guess from two facts, the commonest answer.
 
-The gender of who is asked about shows in every fact about them, so all but the last need only the relation. A solver
-that follows the path takes the shortest one along the facts: noise never makes a shorter one.
+Every fact about the person asked about shows the gender, so all solvers but the last need to find only the relation. A
+solver that follows the path takes the shortest path along the facts: noise never makes a shorter one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Array = NDArray[np.int64]
 
 
 class Questions(Protocol):
-    """What solvers read: the arrays of ``Puzzles`` of these names, but for ``answer``, which only fitting reads."""
+    """The input of solvers: arrays of ``Puzzles`` with these names; only the fitting of solvers reads ``answer``."""
 
     @property
     def num_nodes(self) -> NDArray[np.int64]: ...  # noqa: D102
@@ -46,14 +46,14 @@ class Questions(Protocol):
 
 
 def exact_answers(questions: Questions, rules: str = "sound") -> NDArray[np.int8]:
-    """Return the only answer derivable to every question: ``int8[S]`` words by number, -1 where there is not one.
+    """Return the only derivable answer of every question: ``int8[S]`` words by number, -1 if there is not exactly one.
 
     Args:
         questions: Puzzles.
         rules: ``sound`` or ``paper``.
 
     Raises:
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
     """
     return _exact_answers(*_arrays(questions), deduction_tables(rules))
 
@@ -62,28 +62,28 @@ def left_fold(relations: Iterable[str], rules: str = "sound") -> str | None:
     """Compose relations from left to right; return None where the rules conclude nothing.
 
     Raises:
-        UnknownRelation: If there is no such relation.
-        UnknownRules: If there is no such set of rules.
+        UnknownRelation: If the relation is unknown.
+        UnknownRules: If the set of rules is unknown.
         ValueError: If there are no relations.
     """
     steps = list(relations)
     if not steps:
         raise StoryError("a fold of no relations; give at least one")
-    return reduce(lambda r1, r2: None if r1 is None else compose(r1, r2, rules), steps[1:], _known(steps[0]))
+    return reduce(lambda r1, r2: None if r1 is None else compose(r1, r2, rules), steps[1:], _checked_relation(steps[0]))
 
 
 def left_fold_answers(questions: Questions, rules: str = "sound") -> NDArray[np.int8]:
-    """Return what a fold along the path gives: ``int8[S]`` words by number, -1 where it finds nothing.
+    """Return the answers of a left fold along the path: ``int8[S]`` words by number, -1 if it finds no answer.
 
     Raises:
-        UnknownRules: If there is no such set of rules.
+        UnknownRules: If the set of rules is unknown.
     """
-    found, genders = path_clauses(questions)
+    clauses, genders = path_clauses(questions)
     folded: dict[tuple[int, ...], int] = {}
-    for clause in set(found):
+    for clause in set(clauses):
         head = left_fold((NEUTRAL[r] for r in clause), rules) if clause else None
         folded[clause] = NO_ANSWER if head is None else relation_number(head)
-    return _words([folded[clause] for clause in found], genders)
+    return _words([folded[clause] for clause in clauses], genders)
 
 
 @dataclass(frozen=True)
@@ -106,29 +106,29 @@ class ClauseTable:
             StoryError: If there are no puzzles.
         """
         counts: dict[tuple[int, ...], Counter[int]] = {}
-        found, _ = path_clauses(questions)
-        for clause, word in zip(found, questions.answer.tolist(), strict=True):
+        clauses, _ = path_clauses(questions)
+        for clause, word in zip(clauses, questions.answer.tolist(), strict=True):
             counts.setdefault(clause, Counter())[word // 2] += 1
         answers = {clause: _most_frequent(counter) for clause, counter in counts.items()}
         return cls(answers, majority_answer(questions))
 
     def predict(self, questions: Questions) -> NDArray[np.int8]:
         """Return the answers of the table: ``int8[S]`` words by number."""
-        found, genders = path_clauses(questions)
-        words = _words([self.answers.get(clause, NO_ANSWER) for clause in found], genders)
+        clauses, genders = path_clauses(questions)
+        words = _words([self.answers.get(clause, NO_ANSWER) for clause in clauses], genders)
         return np.where(words == NO_ANSWER, self.fallback, words).astype(np.int8)
 
 
 @dataclass(frozen=True)
 class EndsGuess:
-    """A naive Bayes classifier that sees two words alone: those of the first and of the last fact of the path.
+    """A naive Bayes classifier with two inputs: the words of the first and of the last fact of the path.
 
-    What it reaches, a model may reach without composing anything.
+    A model may reach the accuracy of this classifier without composing any facts.
 
     Attributes:
         prior: float64 ``[22]``, log probability of every answer.
         first: float64 ``[22, 22]``, log probability of the first fact's word given the answer (rows).
-        last: float64 ``[22, 22]``, the same of the last fact's word.
+        last: float64 ``[22, 22]``, log probability of the last fact's word given the answer (rows).
     """
 
     prior: NDArray[np.float64]
@@ -155,14 +155,14 @@ class EndsGuess:
         return cls(np.log(prior / prior.sum()), *tables)
 
     def predict(self, questions: Questions) -> NDArray[np.int8]:
-        """Return the most probable answers: ``int8[S]`` words by number, the first one of equals."""
+        """Return the most probable answers: ``int8[S]`` words by number, the first one in case of a tie."""
         first, last, has_path = _path_ends(questions)
         seen = self.first[:, first] + self.last[:, last]
         return np.argmax(self.prior[:, None] + np.where(has_path, seen, 0.0), axis=0).astype(np.int8)
 
 
 def majority_answer(questions: Questions) -> int:
-    """Return the most frequent answer of some puzzles, the first one of equals.
+    """Return the most frequent answer of some puzzles, the first one in case of a tie.
 
     Raises:
         StoryError: If there are no puzzles.
@@ -173,7 +173,7 @@ def majority_answer(questions: Questions) -> int:
 
 
 def path_clauses(questions: Questions) -> tuple[Clauses, NDArray[np.int64]]:
-    """Return the relations along the shortest path of every puzzle, and the gender of who is asked about.
+    """Return the relations along the shortest path of every puzzle, and the gender of the person asked about.
 
     A puzzle without a path has no relations, and gender 0.
     """
@@ -185,19 +185,19 @@ def path_clauses(questions: Questions) -> tuple[Clauses, NDArray[np.int64]]:
 
 
 def _path_ends(questions: Questions) -> tuple[_Array, _Array, NDArray[np.bool_]]:
-    """Return the words of the first and the last fact of every path, 0 where there is none, and where there is one."""
+    """Return the words of the first and the last fact of every path, 0 without a path, and a mask of existing paths."""
     words, lengths = _shortest_paths(*_arrays(questions))
     has_path = lengths > 0
-    ends = [words[np.arange(len(words)), place] for place in (np.zeros_like(lengths), np.maximum(lengths - 1, 0))]
+    ends = [words[np.arange(len(words)), column] for column in (np.zeros_like(lengths), np.maximum(lengths - 1, 0))]
     first, last = (np.where(has_path, end, 0) for end in ends)
     return first, last, has_path
 
 
 def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array]:
-    """Return what the compiled functions read, of one type whatever the type it is stored in.
+    """Return the arrays of questions as int64, which the compiled functions read.
 
     Raises:
-        ArgumentError: If the arrays do not fit together, or one names a person or a relation that there is not.
+        ArgumentError: If the arrays do not fit together, or an array names an unknown person or relation.
     """
     arrays = (
         np.ascontiguousarray(questions.num_nodes, np.int64),
@@ -211,8 +211,8 @@ def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Arra
     people = all(array.shape == nodes.shape for array in (counts, asker, asked)) and nodes.ndim == 1
     total = int(counts.sum())
     if not people or counts.min(initial=0) < 0 or edges.shape != (total, 2) or relation.shape != (total,):
-        found = ", ".join(str(list(array.shape)) for array in arrays)
-        raise ArgumentError(f"the arrays of {len(nodes)} questions with {total} facts have the shapes {found}")
+        shapes = ", ".join(str(list(array.shape)) for array in arrays)
+        raise ArgumentError(f"the arrays of {len(nodes)} questions with {total} facts have the shapes {shapes}")
     limits = ((edges, np.repeat(nodes, counts)[:, None]), (relation, 2 * NUM_RELATIONS), (asker, nodes), (asked, nodes))
     for array, limit in limits:
         if (wrong := (array < 0) | (array >= limit)).any():
@@ -220,7 +220,7 @@ def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Arra
     return arrays
 
 
-def _known(relation: str) -> str | None:
+def _checked_relation(relation: str) -> str | None:
     return NEUTRAL[relation_number(relation)]
 
 
@@ -243,20 +243,20 @@ def _exact_answers(
     asked: NDArray[np.int64],
     deduction: Deduction,
 ) -> NDArray[np.int8]:
-    most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
-    known = np.empty((most, most), np.uint16)
-    open_facts = np.empty(most * most * NUM_RELATIONS, np.int64)
+    max_people = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
+    derived = np.empty((max_people, max_people), np.uint16)
+    open_facts = np.empty(max_people * max_people * NUM_RELATIONS, np.int64)
     relation_of = np.full(MASKS, NO_ANSWER, np.int64)
     for r in range(NUM_RELATIONS):
         relation_of[1 << r] = r
     answers = np.full(num_nodes.shape[0], NO_ANSWER, np.int8)
     first = 0
     for s in range(num_nodes.shape[0]):
-        known[:] = 0
+        derived[:] = 0
         num_open, gender = 0, 0
         for e in range(first, first + num_edges[s]):
             num_open = note(
-                known,
+                derived,
                 open_facts,
                 num_open,
                 edges[e, 0],
@@ -265,8 +265,8 @@ def _exact_answers(
             )
             if edges[e, 1] == asked[s]:
                 gender = relation[e] % 2
-        derive_all(known, num_nodes[s], open_facts, num_open, deduction)
-        answer = relation_of[known[asker[s], asked[s]]]
+        derive_all(derived, num_nodes[s], open_facts, num_open, deduction)
+        answer = relation_of[derived[asker[s], asked[s]]]
         if answer >= 0:
             answers[s] = 2 * answer + gender
         first += num_edges[s]
@@ -284,7 +284,8 @@ def _shortest_paths(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the words along the shortest path of each puzzle, -1 behind its end, and its length, 0 for no path.
 
-    Searched from who is asked about, against the facts; of equal paths the one whose facts come first.
+    The search starts at the person asked about and goes against the direction of the facts. Among shortest paths, it
+    takes the path with the earliest facts.
     """
     most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
     words = np.full((num_nodes.shape[0], most), -1, np.int64)

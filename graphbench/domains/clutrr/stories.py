@@ -30,7 +30,7 @@ from graphbench.domains.clutrr.templates import (
 
 _Array = NDArray[np.int64]
 _PATH = 0
-_NUM_KINDS = NUM_RELATIONS + MOST_FACTS - 1  # single facts by relation, then two and three facts
+_NUM_KINDS = NUM_RELATIONS + MOST_FACTS - 1  # kinds of templates: single facts by relation, then two and three facts
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Stories:
 
 @dataclass(frozen=True)
 class _Puzzles:
-    """Puzzles as the kernel takes them; edges are in the order of the path, then noise, and nodes count over all."""
+    """Puzzles in the format of the kernel; edges are in the order of the path, then noise, and nodes count over all."""
 
     node_ptr: _Array
     edge_ptr: _Array
@@ -70,7 +70,7 @@ class _Puzzles:
 
 @dataclass(frozen=True)
 class _Forms:
-    """The forms of a part's templates as format strings, and where those of each kind begin."""
+    """The forms of a part's templates as format strings, and the positions where the forms of each kind begin."""
 
     text: list[str]
     tokens: list[str]
@@ -108,7 +108,7 @@ def write_stories(
 
     Raises:
         TextError: If a puzzle cannot be told: it has no facts, too many people, a word that does not fit the gender, or
-            a path that is none; or if the arrays do not fit together.
+            facts that form no path; or if the arrays do not fit together.
     """
     if max_facts not in range(1, MOST_FACTS + 1):
         raise TextError(f"max_facts is {max_facts}; give 1, 2 or 3")
@@ -184,8 +184,8 @@ def _check_people(told: _Puzzles, most: tuple[int, int]) -> None:
 
 def _check_facts(told: _Puzzles, step: NDArray[Any]) -> None:
     puzzle = np.repeat(np.arange(len(told.path)), np.diff(told.edge_ptr))
-    place = np.arange(len(puzzle)) - told.edge_ptr[:-1][puzzle]
-    on_path = place < told.path[puzzle]
+    rank = np.arange(len(puzzle)) - told.edge_ptr[:-1][puzzle]
+    on_path = rank < told.path[puzzle]
     unknown = (told.word < 0) | (told.word >= NUM_WORDS)
     if unknown.any():
         raise TextError(f"unknown word {told.word[unknown][0]}; words of kinship are numbered 0 to {NUM_WORDS - 1}")
@@ -195,9 +195,9 @@ def _check_facts(told: _Puzzles, step: NDArray[Any]) -> None:
         gender = GENDERS[told.gender[told.y[where]]]
         raise TextError(f"puzzle {puzzle[where]} calls a {gender} person {WORDS[told.word[where]]!r}")
     linked = np.ones(len(puzzle), bool)
-    linked[1:] = (place[1:] == 0) | ~on_path[1:] | (told.y[:-1] == told.x[1:])
-    broken = on_path & ~(linked & (step == place)) | (told.x == told.y)
-    first = on_path & (place == 0)
+    linked[1:] = (rank[1:] == 0) | ~on_path[1:] | (told.y[:-1] == told.x[1:])
+    broken = on_path & ~(linked & (step == rank)) | (told.x == told.y)
+    first = on_path & (rank == 0)
     if broken.any():
         raise TextError(
             f"the facts of puzzle {puzzle[broken.argmax()]} make no path: give steps 0, 1, ..., each from the y of the "
@@ -250,7 +250,7 @@ def _choose_form(
     state: NDArray[np.uint64], first: int, length: int, x: _Array, y: _Array, word: _Array, gender: _Array,
     counts: _Array, bases: _Array, is_used: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Return the place of a form among all: of a template drawn from those of the kind, by the genders told of.
+    """Return the number of a form: the template is drawn, and the genders determine the form of the template.
 
     A template that the story already uses gives way to the next, unless it uses all of them.
     """
@@ -262,8 +262,8 @@ def _choose_form(
         template = (template + 1) % counts[kind]
     is_used[kind, template] = True
     bits = gender[x[first]]
-    for place in range(length):
-        bits |= gender[y[first + place]] << (place + 1)
+    for position in range(length):
+        bits |= gender[y[first + position]] << (position + 1)
     return bases[kind] + (template << (length + 1)) + bits
 
 
@@ -273,7 +273,7 @@ def _choose(
     gender: _Array, counts: _Array, bases: _Array, name_counts: _Array, ways: _Array,
     name: _Array, entity: _Array, sentence: _Array, groups: _Array,
 ) -> _Array:  # fmt: skip
-    """Choose all that is left to chance; return how many groups each puzzle has.
+    """Make all random choices; return the number of groups of each puzzle.
 
     Row ``edge_ptr[i] + g`` of ``groups`` gets first fact, number of facts and form of group g of puzzle i, as told.
     """
@@ -293,10 +293,10 @@ def _choose(
             fact += length
             number += 1
         order = permutation(state, number)
-        for place in range(number):
-            groups[begin + place] = runs[order[place]]
-            first = groups[begin + place, 0]
-            sentence[first : first + groups[begin + place, 1]] = place
+        for position in range(number):
+            groups[begin + position] = runs[order[position]]
+            first = groups[begin + position, 0]
+            sentence[first : first + groups[begin + position, 1]] = position
         num_groups[i] = number
     return num_groups
 
@@ -320,7 +320,7 @@ def _forms(part: str, seed: int) -> _Forms:
 
 
 def _formats(template: Template, genders: tuple[int, ...], pieces: tuple[Piece, ...]) -> list[str]:
-    """Return format strings that take names, then words of kinship; that of a single fact is filled in."""
+    """Return format strings that take names, then words of kinship; the word of a single fact is filled in."""
     filled = []
     for piece in pieces:
         if piece.kind == "text":

@@ -58,8 +58,8 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: ``text``, ``name``, ``kin``, or in a template that is not yet a form a pronoun: ``he``, ``Him``, ...
-        text: What it says, if it is text.
-        person: Whom it is about, 0 for x, else -1.
+        text: The literal text; empty for other kinds.
+        person: Number of the person, 0 for x; -1 for literal text.
     """
 
     kind: str
@@ -106,7 +106,7 @@ class Template:
         return tuple(settled)
 
     def forms(self) -> Iterator[tuple[tuple[int, ...], tuple[Piece, ...]]]:
-        """Yield genders and form for every choice of genders, that of x changing fastest."""
+        """Yield genders and form for every choice of genders; the gender of x changes fastest."""
         for bits in range(2 ** (self.facts + 1)):
             genders = tuple(bits >> person & 1 for person in range(self.facts + 1))
             yield genders, self.form(genders)
@@ -235,7 +235,7 @@ def _frame_of_slot(match: re.Match[str]) -> str:
 
 
 def wording_fault(text: str, facts: int) -> str | None:
-    """Return what is wrong with a wording of some facts, or None.
+    """Return the fault of a wording, or None if the wording is valid.
 
     Args:
         text: The wording, in the notation of ``templates.yaml``.
@@ -281,7 +281,7 @@ def _language_fault(text: str, plain: str, facts: int) -> str | None:
 
 @lru_cache(maxsize=512)
 def _pieces(text: str) -> tuple[Piece, ...]:
-    """Return the pieces of a wording whose placeholders are known ones."""
+    """Return the pieces of a wording with valid placeholders."""
     pieces = []
     for number, content in enumerate(_PLACEHOLDER.split(text)):
         if number % 2 == 0:
@@ -297,7 +297,7 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def validated(model: type[_Model], content: Any, what: str) -> _Model:
+def validated(model: type[_Model], content: Any, file_name: str) -> _Model:
     """Return a file's content as a model.
 
     Raises:
@@ -309,7 +309,7 @@ def validated(model: type[_Model], content: Any, what: str) -> _Model:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise TemplateError(f"{what}: {where + ': ' if where else ''}{message}") from None
+        raise TemplateError(f"{file_name}: {where + ': ' if where else ''}{message}") from None
 
 
 @lru_cache(maxsize=1)
@@ -345,18 +345,19 @@ def templates_of(part: str, seed: int = 0) -> tuple[Template, ...]:
 
     Args:
         part: ``train`` or ``test``.
-        seed: 0 for the parts of the file; another one draws the templates of test anew, as many of every kind.
+        seed: 0 for the parts of the file; another seed draws the templates of test anew, with the same number of every
+            kind.
 
     Returns:
         Templates of single facts in the order of ``NEUTRAL``, then of two facts, then of three.
 
     Raises:
-        TextError: If there is no such part.
+        TextError: If the part is unknown.
     """
-    for known in PARTS:
-        if part == known and not seed:
-            return template_file().templates(known)
-        if part == known:
+    for name in PARTS:
+        if part == name and not seed:
+            return template_file().templates(name)
+        if part == name:
             of_test = _texts_of_test(seed)
             return tuple(t for t in template_file().every_template() if (t.text in of_test) == (part == "test"))
     raise TextError(f"unknown part {part!r} of the templates; give 'train' or 'test'")
@@ -366,8 +367,8 @@ def templates_of(part: str, seed: int = 0) -> tuple[Template, ...]:
 def _texts_of_test(seed: int) -> frozenset[str]:
     """Return the wordings of test that a seed draws: in the order of their hashes, until every kind has its number.
 
-    A wording that stands with several relations serves test with all of them or with none; ``TemplateFile`` grants that
-    no other wording shares a sentence with it.
+    A wording that stands with several relations serves test with all or with none of them; ``TemplateFile`` ensures
+    that no other wording shares a sentence with it.
     """
     room = Counter(map(_kind_of, template_file().templates("test")))
     kinds: dict[str, list[tuple[int, int]]] = {}

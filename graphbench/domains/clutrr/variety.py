@@ -1,4 +1,4 @@
-"""How much there is in a split: different paths and answers, and words that no story of training can hold."""
+"""Variety of a split: numbers of different paths and answers, and words that no training story can hold."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def unseen_shares(tokens: Sequence[str], wording_seed: int = 0) -> NDArray[np.fl
         tokens: Stories in lower case, tokens between single spaces, people as ``@ent7``.
         wording_seed: Seed of the choice of the templates kept for test.
     """
-    known = _words_of_training(wording_seed)
-    found = np.empty(len(tokens))
+    training_words = _words_of_training(wording_seed)
+    shares = np.empty(len(tokens))
     for i, text in enumerate(tokens):
         words = text.split(" ")
-        found[i] = sum(word not in known and not word.startswith(_PERSON) for word in words) / len(words)
-    return found
+        shares[i] = sum(word not in training_words and not word.startswith(_PERSON) for word in words) / len(words)
+    return shares
 
 
 @lru_cache(maxsize=8)

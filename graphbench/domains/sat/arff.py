@@ -1,8 +1,8 @@
 """Tables in ARFF, the attribute-relation file format of Weka, in which ASlib scenarios are written.
 
-Read are numeric, string and nominal attributes, with keywords and nominal values in any case, quoted names and values
-with escapes, tabs and blanks between words, comments, and ``?`` for a missing value. Sparse rows, dates and relational
-attributes are refused.
+The reader supports numeric, string and nominal attributes, keywords and nominal values in any case, quoted names and
+values with escapes, tabs and blanks between words, comments, and ``?`` for a missing value. It refuses sparse rows,
+dates and relational attributes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUOTES = re.compile(r"'((?:[^'\\]|\\.)*+)'|\"((?:[^\"\\]|\\.)*+)\"", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _SPECIAL = re.compile(r"[\s,'\"%{}\\?]|^$")
-_SHOWN = 60  # characters of a faulty line that messages show
+_SHOWN = 60  # number of characters of a faulty line that an error message shows
 
 Value = float | str | None
 """A number, a text, or None where the value is missing."""
@@ -51,7 +51,7 @@ class Attribute:
 
     @cached_property
     def spelling(self) -> dict[str, str]:
-        """A value, or a value in lower case -> the first value of the attribute that it stands for."""
+        """Map every value, as written and in lower case, to the first value of the attribute that it stands for."""
         return {**{value.lower(): value for value in reversed(self.values)}, **{value: value for value in self.values}}
 
 
@@ -75,18 +75,18 @@ class Arff:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns in lower case, by which they are found."""
+        """The names of the columns in lower case; columns are looked up by these names."""
         return tuple(attribute.name.lower() for attribute in self.attributes)
 
     def place(self, row: int) -> str:
-        """Return file and line of a row, for messages."""
+        """Return the file and the line of a row, for error messages."""
         return f"{self.path}, line {self.lines[row]}"
 
     def column_number(self, name: str) -> int:
-        """Return the position of a column: that of exactly this name, else one whose name differs in case alone.
+        """Return the position of the column of this name; without an exact match, upper and lower case are ignored.
 
         Raises:
-            StoreError: If there is no such column.
+            StoreError: If the table has no column of this name.
         """
         exact = [attribute.name for attribute in self.attributes]
         if name in exact:
@@ -99,22 +99,22 @@ class Arff:
         """Return a column as texts; a whole number is written without a point.
 
         Raises:
-            StoreError: If there is no such column, or a value is missing.
+            StoreError: If the table has no column of this name, or a value is missing.
         """
         column = self.column_number(name)
-        found = []
+        texts = []
         for i, row in enumerate(self.rows):
             value = row[column]
             if value is None:
                 raise StoreError(f"{self.place(i)}: {name} is missing")
-            found.append(value if isinstance(value, str) else f"{value:.17g}")
-        return found
+            texts.append(value if isinstance(value, str) else f"{value:.17g}")
+        return texts
 
     def numbers(self, name: str) -> list[float]:
-        """Return a column as numbers, nan where a value is missing; the texts of numbers count as such.
+        """Return a column as numbers, nan where a value is missing; a text that spells a number is converted.
 
         Raises:
-            StoreError: If there is no such column, or a value is no number.
+            StoreError: If the table has no column of this name, or a value is not a number.
         """
         column = self.column_number(name)
         return [self._number(i, name, row[column]) for i, row in enumerate(self.rows)]
@@ -130,8 +130,8 @@ def read_arff(path: Path) -> Arff:
     """Return the table of an ARFF file.
 
     Raises:
-        StoreError: If the file cannot be read, is no ARFF, has a name twice, or a row does not fit the attributes; the
-            message gives the line.
+        StoreError: If the file cannot be read, is not an ARFF file, has two columns of the same name, or has a row that
+            does not fit the attributes; the message gives the line.
     """
     try:
         with open_regular_text(path, "utf-8-sig") as file:
@@ -153,121 +153,122 @@ def _parse(path: Path, lines: Iterable[str]) -> Arff:
     relation, attributes = _header(path, numbered)
     rows, places = [], []
     for number, text in numbered:
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         if text[0] == "{":
-            raise StoreError(f"{place}: the row is sparse, which is not read; write all values")
-        rows.append(_row(place, text, attributes))
+            raise StoreError(f"{location}: the row is sparse, which is not read; write all values")
+        rows.append(_row(location, text, attributes))
         places.append(number)
     return Arff(path, relation, attributes, tuple(rows), tuple(places))
 
 
 def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, tuple[Attribute, ...]]:
-    relation, found = "", list[Attribute]()
+    relation, attributes = "", list[Attribute]()
     for number, text in numbered:
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         keyword, rest = (*text.split(None, 1), "")[:2]
         match keyword.lower():
             case "@relation":
-                relation = _word(place, rest)[0] if rest else ""
+                relation = _word(location, rest)[0] if rest else ""
             case "@attribute":
-                found.append(_attribute(place, rest))
+                attributes.append(_attribute(location, rest))
             case "@data":
-                count = Counter(attribute.name for attribute in found)
+                count = Counter(attribute.name for attribute in attributes)
                 twice = [name for name, times in count.items() if times > 1]
-                if twice or not found:
-                    what = f"the attribute {twice[0]!r} twice" if twice else "no attribute"
-                    raise StoreError(f"{path} has {what}; give every column a name of its own")
-                return relation, tuple(found)
+                if twice or not attributes:
+                    fault = f"the attribute {twice[0]!r} twice" if twice else "no attribute"
+                    raise StoreError(f"{path} has {fault}; give every column a name of its own")
+                return relation, tuple(attributes)
             case _:
                 raise StoreError(
-                    f"{place}: {text[:_SHOWN]!r} where @RELATION, @ATTRIBUTE or @DATA is expected; is it an ARFF file?"
+                    f"{location}: {text[:_SHOWN]!r} where @RELATION, @ATTRIBUTE or @DATA is expected; "
+                    "is it an ARFF file?"
                 )
     raise StoreError(f"{path} has no @DATA; is it an ARFF file?")
 
 
-def _attribute(place: str, text: str) -> Attribute:
-    name, rest = _word(place, text)
+def _attribute(location: str, text: str) -> Attribute:
+    name, rest = _word(location, text)
     kind = rest.strip(_BLANK)
     if kind.startswith("{"):
         if not kind.endswith("}"):
-            raise StoreError(f"{place}: the values of {name!r} do not end with a closing brace")
-        values = tuple("" if value is None else value for value, _ in _values(place, kind[1:-1]))
+            raise StoreError(f"{location}: the values of {name!r} do not end with a closing brace")
+        values = tuple("" if value is None else value for value, _ in _values(location, kind[1:-1]))
         return Attribute(name, NOMINAL, values)
     word = kind.split(None, 1)[0].lower() if kind else ""
     if word not in _KINDS:
         raise StoreError(
-            f"{place}: the type of {name!r} is {kind[:_SHOWN]!r}; read are NUMERIC, REAL, INTEGER, STRING and "
+            f"{location}: the type of {name!r} is {kind[:_SHOWN]!r}; read are NUMERIC, REAL, INTEGER, STRING and "
             "{values}"
         )
     return Attribute(name, _KINDS[word])
 
 
-def _word(place: str, text: str) -> tuple[str, str]:
+def _word(location: str, text: str) -> tuple[str, str]:
     """Return the first word of a text, which may be quoted, and the rest."""
     if text[:1] in ("'", '"'):
-        name, end = _quoted(place, text, 0)
+        name, end = _quoted(location, text, 0)
         return name, text[end:]
     words = text.split(None, 1)
     if not words:
-        raise StoreError(f"{place}: a name is missing")
+        raise StoreError(f"{location}: a name is missing")
     head, brace, tail = words[0].partition("{")  # as in "@ATTRIBUTE status{ok,timeout}"
     return head, brace + tail + (" " + words[1] if len(words) > 1 else "")
 
 
-def _quoted(place: str, text: str, start: int) -> tuple[str, int]:
-    """Return the content of the quotes that begin at ``start``, and where they end."""
-    found = _QUOTES.match(text, start)
-    if found is None:
-        raise StoreError(f"{place}: the quote {text[start]} of {text[start : start + _SHOWN]!r} is not closed")
-    content = found[1] if found[1] is not None else found[2]
-    return _ESCAPED.sub(lambda letter: _ESCAPES.get(letter[1], letter[1]), content), found.end()
+def _quoted(location: str, text: str, start: int) -> tuple[str, int]:
+    """Return the content of the quoted text that begins at ``start``, and the position after its closing quote."""
+    match = _QUOTES.match(text, start)
+    if match is None:
+        raise StoreError(f"{location}: the quote {text[start]} of {text[start : start + _SHOWN]!r} is not closed")
+    content = match[1] if match[1] is not None else match[2]
+    return _ESCAPED.sub(lambda letter: _ESCAPES.get(letter[1], letter[1]), content), match.end()
 
 
-def _values(place: str, text: str) -> list[tuple[str | None, bool]]:
-    """Return the values of a line and whether each is quoted; None for a missing one."""
+def _values(location: str, text: str) -> list[tuple[str | None, bool]]:
+    """Return the values of a line, each with a flag that tells whether it is quoted; a missing value is None."""
     if "'" not in text and '"' not in text and "\\" not in text:
         words = [word.strip(_BLANK) for word in text.split(",")]
         return [(None if word == _MISSING else word, False) for word in words]
-    found: list[tuple[str | None, bool]] = []
+    values: list[tuple[str | None, bool]] = []
     at = 0
     while True:
         at = _BLANKS.match(text, at).end()  # type: ignore[union-attr] # it matches no letter, too
         value, start = None, at
         if quoted := text[at : at + 1] in ("'", '"'):
-            value, start = _quoted(place, text, at)
+            value, start = _quoted(location, text, at)
         comma = text.find(",", start)
         word = text[start : len(text) if comma < 0 else comma].strip(_BLANK)
         if quoted and word:
-            raise StoreError(f"{place}: {word[:_SHOWN]!r} follows a quoted value; a comma is expected")
-        found.append((value, True) if quoted else (None if word == _MISSING else word, False))
+            raise StoreError(f"{location}: {word[:_SHOWN]!r} follows a quoted value; a comma is expected")
+        values.append((value, True) if quoted else (None if word == _MISSING else word, False))
         if comma < 0:
-            return found
+            return values
         at = comma + 1
 
 
-def _row(place: str, text: str, attributes: Sequence[Attribute]) -> tuple[Value, ...]:
-    words = _values(place, text)
+def _row(location: str, text: str, attributes: Sequence[Attribute]) -> tuple[Value, ...]:
+    words = _values(location, text)
     if len(words) != len(attributes):
-        raise StoreError(f"{place}: the row has {len(words)} values, but there are {len(attributes)} attributes")
-    return tuple(_value(place, a, word, quoted) for a, (word, quoted) in zip(attributes, words, strict=True))
+        raise StoreError(f"{location}: the row has {len(words)} values, but there are {len(attributes)} attributes")
+    return tuple(_value(location, a, word, quoted) for a, (word, quoted) in zip(attributes, words, strict=True))
 
 
-def _value(place: str, attribute: Attribute, word: str | None, quoted: bool) -> Value:
+def _value(location: str, attribute: Attribute, word: str | None, quoted: bool) -> Value:
     if word is None:
         return None
     if attribute.kind == NUMERIC:
         try:
             return float(word)
         except ValueError:
-            raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is no number") from None
+            raise StoreError(f"{location}: {attribute.name} is {word[:_SHOWN]!r}, which is no number") from None
     if not word and not quoted:
-        raise StoreError(f"{place}: the value of {attribute.name} is empty; write ? for a missing one")
+        raise StoreError(f"{location}: the value of {attribute.name} is empty; write ? for a missing one")
     if attribute.kind != NOMINAL:
         return word
     written = attribute.spelling.get(word, attribute.spelling.get(word.lower()))
     if written is not None:
         return written
-    raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is none of its values")
+    raise StoreError(f"{location}: {attribute.name} is {word[:_SHOWN]!r}, which is none of its values")
 
 
 def write_arff(path: Path, relation: str, attributes: Sequence[Attribute], rows: Iterable[Sequence[Value]]) -> None:
@@ -302,7 +303,7 @@ def _written(value: Value) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text in quotes if it holds a letter that has a meaning in ARFF."""
+    """Return the text, in quotes if it contains a character that has a meaning in ARFF."""
     if not _SPECIAL.search(text):
         return text
     shown = text.replace("\\", "\\\\").replace("'", "\\'")

@@ -26,40 +26,43 @@ from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES,
 DESCRIPTION, RUNS, FEATURES = "description.txt", "algorithm_runs.arff", "feature_values.arff"
 COSTS, FEATURE_STATUS, FOLDS = "feature_costs.arff", "feature_runstatus.arff", "cv.arff"
 _INSTANCE, _REPETITION, _ALGORITHM, _STATUS, _FOLD = "instance_id", "repetition", "algorithm", "runstatus", "fold"
-_MOST_BYTES = 1 << 20  # of a description
-_MOST_REPETITIONS = 1000
-_MOST_LEVELS = 20
-_LEAST_RUNS, _MOST_ABSENT = 1 << 20, 100  # runs of a scenario in any case, and those that may be absent for each one
-_LONE_MARK = re.compile(r"^([ \r]*[\w-]+[ \r]*:[ \r]*|[ \r]*-[ \r]*)\?[ \r]*$", re.MULTILINE)  # "?" alone is no YAML
+_MAX_DESCRIPTION_BYTES = 1 << 20
+_MAX_REPETITIONS = 1000
+_MAX_YAML_DEPTH = 20
+_ALWAYS_ALLOWED_CELLS = 1 << 20  # cells (instance, algorithm, repetition) that a table of runs may have in any case
+_MAX_CELLS_PER_RUN = 100  # further cells, most of them without a run, that the table may have for each run
+_LONE_MARK = re.compile(
+    r"^([ \r]*[\w-]+[ \r]*:[ \r]*|[ \r]*-[ \r]*)\?[ \r]*$", re.MULTILINE
+)  # a lone "?" is not valid YAML
 
 
 def read_scenario(folder: Path) -> Scenario:
     """Return the scenario of a folder.
 
-    Of several performance measures the first is read; it must be a run time. Features that were measured several times
-    have the mean of their values; of several repetitions of cross-validation the first is taken.
+    If the scenario has several performance measures, the first one is read; it must be a run time. A feature that was
+    measured several times gets the mean of its values. If cross-validation was repeated, the first repetition is used.
 
     Raises:
-        StoreError: If a file is missing or malformed, the measure is no run time, the cutoff is missing, or the files
-            name different instances; the message gives file and line.
+        StoreError: If a file is missing or malformed, the measure is not a run time, the cutoff is missing, or the
+            files name different instances; the message gives the file and the line.
     """
-    about = _description(folder / DESCRIPTION)
+    description = _description(folder / DESCRIPTION)
     runs, values = read_arff(folder / RUNS), read_arff(folder / FEATURES)
     instances = tuple(dict.fromkeys(values.texts(_INSTANCE)))
     if not instances or not runs.rows:
         raise StoreError(f"{(values if not instances else runs).path} has no rows")
     names = tuple(a.name for a in values.attributes if a.name.lower() not in (_INSTANCE, _REPETITION))
     places = {name: i for i, name in enumerate(instances)}
-    measure = _measure(folder, about)
+    measure = _measure(folder, description)
     algorithms, seconds, status = _runs(runs, places, measure)
-    steps = _steps(folder, about, names)
+    steps = _steps(folder, description, names)
     costs = _optional(folder / COSTS)
     states = _optional(folder / FEATURE_STATUS)
     return Scenario(
-        name=str(about.get("scenario_id") or folder.resolve().name),
+        name=str(description.get("scenario_id") or folder.resolve().name),
         instances=instances,
         algorithms=algorithms,
-        cutoff=_cutoff(folder, about),
+        cutoff=_cutoff(folder, description),
         seconds=seconds,
         status=status,
         feature_names=names,
@@ -67,7 +70,7 @@ def read_scenario(folder: Path) -> Scenario:
         steps=steps,
         step_seconds=None if costs is None else _means(costs, tuple(steps), places),
         step_status=None if states is None else _step_status(states, tuple(steps), places),
-        default_steps=_default_steps(folder, about, steps),
+        default_steps=_default_steps(folder, description, steps),
         folds=_folds(_optional(folder / FOLDS), places),
         measure=measure,
     ).check()
@@ -78,9 +81,9 @@ def read_scenario(folder: Path) -> Scenario:
 
 def _description(path: Path) -> Mapping[str, Any]:
     try:
-        raw = limited_bytes(path, _MOST_BYTES)
+        raw = limited_bytes(path, _MAX_DESCRIPTION_BYTES)
         text = _LONE_MARK.sub(r"\1'?'", raw.decode("utf-8-sig").replace("\t", "  "))
-        found = loaded_yaml(text, levels=_MOST_LEVELS, repeated=0)
+        description = loaded_yaml(text, levels=_MAX_YAML_DEPTH, repeated=0)
     except FileFault as error:
         raise StoreError(f"{path} {error}; is it the description of a scenario?") from error
     except YamlFault as error:
@@ -88,13 +91,13 @@ def _description(path: Path) -> Mapping[str, Any]:
         raise StoreError(f"{path}{line}: {error.reason}") from error
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be read: {error}; a scenario is a folder with this file") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(description, Mapping):
         raise StoreError(f"{path} is no mapping of keys to values; is it the description of a scenario?")
-    return found
+    return description
 
 
 def _listed(value: Any) -> list[str]:
-    """Return a list that a description holds, which may also be written with commas."""
+    """Return the entries of a list in a description; the list may also be written as a text with commas."""
     if value is None or value == "?":
         return []
     return [
@@ -103,17 +106,17 @@ def _listed(value: Any) -> list[str]:
     ]
 
 
-def _measure(folder: Path, about: Mapping[str, Any]) -> str:
-    kinds = _listed(about.get("performance_type")) or ["runtime"]
+def _measure(folder: Path, description: Mapping[str, Any]) -> str:
+    kinds = _listed(description.get("performance_type")) or ["runtime"]
     if kinds[0] != "runtime":
         raise StoreError(f"{folder / DESCRIPTION}: performance_type is {kinds[0]!r}; scenarios of run times are read")
-    if (_listed(about.get("maximize")) or ["False"])[0].lower() in ("true", "yes"):
+    if (_listed(description.get("maximize")) or ["False"])[0].lower() in ("true", "yes"):
         raise StoreError(f"{folder / DESCRIPTION}: maximize is true, but a run time is minimised")
-    return (_listed(about.get("performance_measures")) or ["runtime"])[0]
+    return (_listed(description.get("performance_measures")) or ["runtime"])[0]
 
 
-def _cutoff(folder: Path, about: Mapping[str, Any]) -> float:
-    value = about.get("algorithm_cutoff_time")
+def _cutoff(folder: Path, description: Mapping[str, Any]) -> float:
+    value = description.get("algorithm_cutoff_time")
     try:
         cutoff = math.nan if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -126,16 +129,16 @@ def _cutoff(folder: Path, about: Mapping[str, Any]) -> float:
     return cutoff
 
 
-def _steps(folder: Path, about: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return feature step -> features; a scenario that names none has the step ``all``."""
-    found = about.get("feature_steps")
-    if not isinstance(found, Mapping) or not found:
+def _steps(folder: Path, description: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return feature step -> features; a scenario that names no steps has the single step ``all``."""
+    entries = description.get("feature_steps")
+    if not isinstance(entries, Mapping) or not entries:
         return {"all": tuple(names)}
-    steps, known = {}, set(names)
-    for step, spec in found.items():
+    steps, available = {}, set(names)
+    for step, spec in entries.items():
         provided = spec.get("provides") if isinstance(spec, Mapping) else spec
         steps[str(step)] = tuple(_listed(provided))
-        unknown = [name for name in steps[str(step)] if name not in known]
+        unknown = [name for name in steps[str(step)] if name not in available]
         if unknown:
             raise StoreError(
                 f"{folder / DESCRIPTION}: the feature step {step!r} provides {unknown[0]!r}, which {FEATURES} lacks"
@@ -143,12 +146,12 @@ def _steps(folder: Path, about: Mapping[str, Any], names: Sequence[str]) -> dict
     return steps
 
 
-def _default_steps(folder: Path, about: Mapping[str, Any], steps: Mapping[str, Any]) -> tuple[str, ...]:
-    found = tuple(_listed(about.get("default_steps")))
-    unknown = [step for step in found if step not in steps]
+def _default_steps(folder: Path, description: Mapping[str, Any], steps: Mapping[str, Any]) -> tuple[str, ...]:
+    default_steps = tuple(_listed(description.get("default_steps")))
+    unknown = [step for step in default_steps if step not in steps]
     if unknown:
         raise StoreError(f"{folder / DESCRIPTION}: default_steps has {unknown[0]!r}; the steps are {', '.join(steps)}")
-    return found
+    return default_steps
 
 
 # ---------------------------------------------------------------------------------------------------- the tables
@@ -159,7 +162,7 @@ def _optional(path: Path) -> Arff | None:
 
 
 def _places(table: Arff, places: Mapping[str, int]) -> list[int]:
-    """Return the number of the instance of every row.
+    """Return the position of the instance of every row.
 
     Raises:
         StoreError: If an instance has no features.
@@ -172,57 +175,57 @@ def _places(table: Arff, places: Mapping[str, int]) -> list[int]:
 
 
 def _repetitions(table: Arff) -> list[int]:
-    """Return the repetition of every row, from 0 on; 0 where the table has none."""
+    """Return the repetition of every row, counted from 0; all are 0 if the table has no such column."""
     if _REPETITION not in table.names:
         return [0] * len(table.rows)
-    found = table.numbers(_REPETITION)
-    for row, number in enumerate(found):
-        if not (1 <= number <= _MOST_REPETITIONS and number == int(number)):
+    repetitions = table.numbers(_REPETITION)
+    for row, number in enumerate(repetitions):
+        if not (1 <= number <= _MAX_REPETITIONS and number == int(number)):
             raise StoreError(f"{table.place(row)}: the repetition is {number:g}; it is a whole number from 1 on")
-    return [int(number) - 1 for number in found]
+    return [int(number) - 1 for number in repetitions]
 
 
-def _state(table: Arff, row: int, value: Value, known: Sequence[str]) -> int:
+def _state(table: Arff, row: int, value: Value, statuses: Sequence[str]) -> int:
     word = str(value).strip().lower()
-    if value is None or word not in known:
-        raise StoreError(f"{table.place(row)}: the status is {value!r}; it is one of {', '.join(known)}")
-    return known.index(word)
+    if value is None or word not in statuses:
+        raise StoreError(f"{table.place(row)}: the status is {value!r}; it is one of {', '.join(statuses)}")
+    return statuses.index(word)
 
 
 def _runs(table: Arff, places: Mapping[str, int], measure: str) -> tuple[tuple[str, ...], Floats, NDArray[np.int8]]:
-    """Return the algorithms, and times and statuses of their runs."""
+    """Return the algorithms, and the times and statuses of their runs, ``[S, K, R]`` as in `Scenario`."""
     instance, repetition = _places(table, places), _repetitions(table)
     words, seconds = table.texts(_ALGORITHM), table.numbers(measure)
     algorithms = tuple(dict.fromkeys(words))
     numbers = {name: k for k, name in enumerate(algorithms)}
     state = table.column_number(_STATUS)
     shape = (len(places), len(algorithms), max(repetition) + 1)
-    if math.prod(shape) > _LEAST_RUNS + _MOST_ABSENT * len(words):
+    if math.prod(shape) > _ALWAYS_ALLOWED_CELLS + _MAX_CELLS_PER_RUN * len(words):
         raise StoreError(
             f"{table.path} has {len(words):,} runs of {shape[0]:,} instances, {shape[1]:,} algorithms and {shape[2]:,} "
             "repetitions; most of them are missing, so the table is damaged or of another kind"
         )
     times, status = np.full(shape, np.nan), np.full(shape, NO_RUN, np.int8)
-    for row, place in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
-        if status[place] != NO_RUN:
+    for row, cell in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
+        if status[cell] != NO_RUN:
             raise StoreError(f"{table.place(row)}: the run of {words[row]!r} is there twice; number its repetitions")
-        status[place] = _state(table, row, table.rows[row][state], STATUSES)
-        times[place] = seconds[row]
-        if status[place] == 0 and not 0 <= seconds[row] < math.inf:
+        status[cell] = _state(table, row, table.rows[row][state], STATUSES)
+        times[cell] = seconds[row]
+        if status[cell] == 0 and not 0 <= seconds[row] < math.inf:
             raise StoreError(f"{table.place(row)}: the run is ok, but its {measure} is {seconds[row]:g}")
     return algorithms, times, status
 
 
 def _means(table: Arff, names: Sequence[str], places: Mapping[str, int]) -> Floats:
-    """Return columns by instance, float64 ``[S, columns]``: the mean of the known values of all repetitions."""
+    """Return columns by instance, float64 ``[S, columns]``: the mean over the repetitions that have a value."""
     instance = _places(table, places)
     _require_once(table, instance, _repetitions(table))
     columns = np.array([table.numbers(name) for name in names], np.float64).reshape(len(names), len(instance)).T
     columns = np.where(np.isfinite(columns), columns, np.nan)
-    known = ~np.isnan(columns)
+    is_present = ~np.isnan(columns)
     sums, counts = np.zeros((len(places), len(names))), np.zeros((len(places), len(names)))
-    np.add.at(sums, instance, np.where(known, columns, 0.0))
-    np.add.at(counts, instance, known)
+    np.add.at(sums, instance, np.where(is_present, columns, 0.0))
+    np.add.at(counts, instance, is_present)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -230,13 +233,13 @@ def _step_status(table: Arff, steps: Sequence[str], places: Mapping[str, int]) -
     """Return the statuses of feature steps in their first repetitions, int8 ``[S, steps]``."""
     instance, repetition = _places(table, places), _repetitions(table)
     _require_once(table, instance, repetition)
-    found = np.full((len(places), len(steps)), NO_RUN, np.int8)
+    status = np.full((len(places), len(steps)), NO_RUN, np.int8)
     columns = [table.column_number(step) for step in steps]
     for row in sorted(range(len(instance)), key=lambda i: -repetition[i]):
         for k, column in enumerate(columns):
             value = table.rows[row][column]
-            found[instance[row], k] = NO_RUN if value is None else _state(table, row, value, FEATURE_STATUSES)
-    return found
+            status[instance[row], k] = NO_RUN if value is None else _state(table, row, value, FEATURE_STATUSES)
+    return status
 
 
 def _require_once(table: Arff, instance: Sequence[int], repetition: Sequence[int]) -> None:
@@ -252,28 +255,28 @@ def _folds(table: Arff | None, places: Mapping[str, int]) -> NDArray[np.int64] |
     if table is None:
         return None
     instance, repetition, fold = _places(table, places), _repetitions(table), table.numbers(_FOLD)
-    found, first = np.zeros(len(places), np.int64), min(repetition, default=0)
+    folds, first = np.zeros(len(places), np.int64), min(repetition, default=0)
     for row, (i, again, number) in enumerate(zip(instance, repetition, fold, strict=True)):
         if not (1 <= number <= len(places) and number == int(number)):
             raise StoreError(f"{table.place(row)}: the fold is {number:g}; folds are numbered from 1 on")
         if again == first:
-            if found[i]:
+            if folds[i]:
                 raise StoreError(f"{table.place(row)}: the instance is in two folds of one repetition")
-            found[i] = int(number)
-    missing = np.flatnonzero(found == 0)
+            folds[i] = int(number)
+    missing = np.flatnonzero(folds == 0)
     if len(missing):
         raise StoreError(f"{table.path} has no fold of the instance {list(places)[missing[0]]!r}")
-    return found
+    return folds
 
 
 # ---------------------------------------------------------------------------------------------------- writing
 
 
 def write_scenario(scenario: Scenario, folder: Path) -> list[Path]:
-    """Write a scenario to the files of a folder, and return them; :func:`read_scenario` reads the same numbers.
+    """Write a scenario to a folder and return the files; :func:`read_scenario` reads the same numbers from them.
 
     Raises:
-        StoreError: If its parts do not fit together, or a file cannot be written.
+        StoreError: If the parts of the scenario do not fit together, or a file cannot be written.
     """
     scenario.check()
     if reserved := [n for n in (*scenario.feature_names, *scenario.steps) if n.lower() in (_INSTANCE, _REPETITION)]:

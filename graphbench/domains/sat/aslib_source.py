@@ -28,7 +28,7 @@ from graphbench.domains.sat.scenarios import Scenario
 FORMULAS = "formulas"
 _NAME = "sat.aslib"
 _TABLES = (DESCRIPTION, RUNS, VALUES, COSTS, FEATURE_STATUS, FOLDS)
-_LEAST_FOLDS = 3
+_MIN_FOLDS = 3
 _DEVIATIONS = (
     "Missing values of features are the medians of the training split, and run times below 0.001 s count as 0.001 s.",
     "One fold is for testing and the next one for validation; a data seed stands for a fold.",
@@ -37,13 +37,13 @@ _LICENCE = "of the scenario, which is not part of this package"
 
 
 class AslibParameters(StrictModel):
-    """Which instances of which scenario a split holds.
+    """The scenario and the split from which instances are read.
 
     Attributes:
         folder: The folder of the scenario.
-        content: SHA-256 of the files, so that other files are another dataset.
+        content: SHA-256 of the files, so that changed files are a different dataset.
         split: ``train``, ``val`` or ``test``.
-        test_fold: The fold that is for testing; None if the order of hashes decides.
+        test_fold: The fold used for testing; None if instances are split by the order of their hashes.
     """
 
     folder: str
@@ -55,8 +55,9 @@ class AslibParameters(StrictModel):
 def split_rows(scenario: Scenario, test_fold: int | None) -> dict[str, NDArray[np.int64]]:
     """Return the instances of every split, in their order.
 
-    The fold ``test_fold`` is for testing and the next one, after the last the first, for validation. None means that
-    the MD5 of the instances' names decides: the tenth with the smallest is for testing, the next for validation.
+    The fold ``test_fold`` is used for testing and the next fold (cyclically) for validation. If ``test_fold`` is None,
+    instances are split by the MD5 hashes of their names: the tenth with the smallest hashes is used for testing, the
+    next tenth for validation.
     """
     if test_fold is None or scenario.folds is None:
         names = [hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() for name in scenario.instances]
@@ -70,37 +71,38 @@ def split_rows(scenario: Scenario, test_fold: int | None) -> dict[str, NDArray[n
 
 
 def _card(card: Card, folder: Path) -> Card:
-    """Return the card of a scenario: its algorithms are the outputs, its features inputs.
+    """Return the card of a scenario: the algorithms are the outputs, the features of instances are the inputs.
 
     Data seed k tests on the k-th fold, counted from 0.
 
     Raises:
-        CardError: If the scenario has no such fold, or the card is not of a selection task with costs of its own.
+        CardError: If the scenario has no k-th fold, or the card is not of a selection task, or its costs come from
+            labellers.
         StoreError: If a file is missing or malformed.
-        FormulaError: If there are formulas, and one is malformed or missing.
+        FormulaError: If the folder holds formulas, and a formula is malformed or missing.
     """
     if card.task.type != "select" or card.labels:
         raise CardError(
             f"ASlib scenarios are selection tasks of their own; load them as sat/aslib, not as {card.address}"
         )
-    place = folder.expanduser().resolve()
-    if not place.is_dir():
-        raise StoreError(f"{place} is not a folder; give the one that holds the files of a scenario")
-    content = _content(str(place))
-    scenario, formulas = _read(str(place), content)
+    root = folder.expanduser().resolve()
+    if not root.is_dir():
+        raise StoreError(f"{root} is not a folder; give the one that holds the files of a scenario")
+    content = _content(str(root))
+    scenario, formulas = _read(str(root), content)
     fold = _test_fold(scenario, card.data_seed)
     rows = split_rows(scenario, fold)
     shown = "by the hash of the instance's name" if fold is None else f"fold {fold} is for testing"
     specs = {
         split: SplitSpec(
-            count=len(own),
-            parameters={"folder": str(place), "content": content, "split": split, "test_fold": fold},
+            count=len(chosen),
+            parameters={"folder": str(root), "content": content, "split": split, "test_fold": fold},
         )
-        for split, own in rows.items()
+        for split, chosen in rows.items()
     }
     channels = {FEATURES: scenario.used_features} if len(scenario.used_features) > 1 else {}
     overhead = {"overhead": {FEATURES: SECONDS}} if scenario.used_features else {}
-    about = (
+    summary = (
         f"{len(scenario.instances):,} instances, {len(scenario.algorithms)} algorithms "
         f"({', '.join(scenario.algorithms)}), {len(scenario.used_features)} features, cutoff {scenario.cutoff:g} s; "
         f"splits: {shown}."
@@ -110,7 +112,7 @@ def _card(card: Card, folder: Path) -> Card:
         update={
             "generator": _NAME,
             "title": f"ASlib scenario {scenario.name}",
-            "description": about,
+            "description": summary,
             "protocol": f"aslib:{scenario.name}",
             "channels": channels,
             "classes": {},
@@ -122,23 +124,23 @@ def _card(card: Card, folder: Path) -> Card:
 
 
 def _describe(card: Card) -> Card:
-    """Return the card with what holds for all scenarios; the name of one is not known here."""
+    """Return the card with the entries that hold for every scenario; the scenario is not known yet."""
     source = card.source.model_copy(update={"deviations": _DEVIATIONS})
-    own = {"protocol": "aslib", "licence": _LICENCE, "source": source, "measured": None}
-    return card.model_copy(update=own)
+    update = {"protocol": "aslib", "licence": _LICENCE, "source": source, "measured": None}
+    return card.model_copy(update=update)
 
 
 def _test_fold(scenario: Scenario, draw: int) -> int | None:
     if scenario.folds is None:
         if draw:
             raise CardError(f"data_seed={draw} is refused: the scenario {scenario.name} has no folds; leave it out")
-        if len(scenario.instances) < _LEAST_FOLDS:
+        if len(scenario.instances) < _MIN_FOLDS:
             raise StoreError(f"the scenario {scenario.name} has fewer than three instances, one for each split")
         return None
     numbers = np.unique(scenario.folds).tolist()
-    if len(numbers) < _LEAST_FOLDS:
+    if len(numbers) < _MIN_FOLDS:
         raise StoreError(
-            f"the scenario {scenario.name} has {len(numbers)} folds; train, val and test need at least {_LEAST_FOLDS}"
+            f"the scenario {scenario.name} has {len(numbers)} folds; train, val and test need at least {_MIN_FOLDS}"
         )
     if draw >= len(numbers):
         raise CardError(
@@ -153,22 +155,22 @@ def _test_fold(scenario: Scenario, draw: int) -> int | None:
 
 def _content(folder: str) -> str:
     digest = hashlib.sha256()
-    place = Path(folder)
-    with clear_errors(place, "read", "choose another folder"):
-        paths = [path for name in _TABLES if (path := place / name).is_file()]
-        for path in (*paths, *_formula_files(place)):
+    root = Path(folder)
+    with clear_errors(root, "read", "choose another folder"):
+        paths = [path for name in _TABLES if (path := root / name).is_file()]
+        for path in (*paths, *_formula_files(root)):
             digest.update(f"{path.name}|".encode() + bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()[:16]
 
 
 def _formula_files(folder: Path) -> list[Path]:
-    place = folder / FORMULAS
-    return sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES)) if place.is_dir() else []
+    root = folder / FORMULAS
+    return sorted(path for path in root.rglob("*") if path.name.endswith(SUFFIXES)) if root.is_dir() else []
 
 
 @lru_cache(maxsize=2)
 def _read(folder: str, content: str) -> tuple[Scenario, tuple[Cnf, ...] | None]:
-    """Return the scenario of a folder, and the formulas of its instances if the folder holds any."""
+    """Return the scenario of a folder, and the formulas of its instances if the folder holds formulas."""
     scenario, files = read_scenario(Path(folder)), _formula_files(Path(folder))
     scenario.costs()  # refuses missing runs
     if len(scenario.algorithms) < 2:
@@ -179,7 +181,10 @@ def _read(folder: str, content: str) -> tuple[Scenario, tuple[Cnf, ...] | None]:
 
 
 def _formulas_of(scenario: Scenario, files: list[Path]) -> tuple[Cnf, ...]:
-    """Return the formula of every instance: the file of its name, with or without folder and suffix, or of its hash.
+    """Return the formula of every instance.
+
+    A file belongs to an instance if the instance has the file's name, with or without folder and suffix, or if the
+    instance is the `gbdhash` of the file's formula.
 
     Raises:
         FormulaError: If an instance has no file, or a file is malformed.
@@ -191,7 +196,7 @@ def _formulas_of(scenario: Scenario, files: list[Path]) -> tuple[Cnf, ...]:
     by_hash: dict[str, Path] = {}
     if None in wanted.values():
         by_hash = {read_dimacs(file, max_literals=MAX_LITERALS).gbdhash: file for file in files}
-    found = []
+    formulas = []
     for name, named in wanted.items():
         path = named or by_hash.get(name)
         if path is None:
@@ -199,8 +204,8 @@ def _formulas_of(scenario: Scenario, files: list[Path]) -> tuple[Cnf, ...]:
                 f"{files[0].parent} has no formula of the instance {name!r}; name its file by the instance, or the "
                 "instance by the gbdhash of the formula"
             )
-        found.append(canonical_formula(read_dimacs(path, max_literals=MAX_LITERALS), path))
-    return tuple(found)
+        formulas.append(canonical_formula(read_dimacs(path, max_literals=MAX_LITERALS), path))
+    return tuple(formulas)
 
 
 def _stem(instance: str) -> str:
@@ -217,8 +222,8 @@ def _generate(
         raise StoreError(f"the files in {parameters.folder} changed since they were read; load them again")
     rows = split_rows(scenario, parameters.test_fold)
     chosen = rows[parameters.split][indices]
-    own = None if formulas is None else [formulas[i] for i in chosen.tolist()]
-    return scenario_samples(scenario, chosen, rows["train"], own)
+    chosen_formulas = None if formulas is None else [formulas[i] for i in chosen.tolist()]
+    return scenario_samples(scenario, chosen, rows["train"], chosen_formulas)
 
 
 _GENERATOR = Generator(
@@ -226,11 +231,11 @@ _GENERATOR = Generator(
     version=1,
     parameters=AslibParameters,
     generate=_generate,
-    check=None,  # costs are taken as they are
+    check=None,  # costs are taken from the files without a check
     statistics=lambda parameters, samples: {},
     shard_size=lambda parameters: 1 << 62,  # one shard, drawn in this process
     unique=False,
 )
 
 ASLIB = FileSource(_NAME, _card, _GENERATOR, _describe)
-"""The source ``aslib``: the folder of a scenario; its sub-folder ``formulas``, if there is one, holds DIMACS files."""
+"""The source ``aslib``: the folder of a scenario, with an optional sub-folder ``formulas`` of DIMACS files."""

@@ -23,7 +23,7 @@ Circuit = tuple[int, NDArray[np.int8], NDArray[np.int32]]
 """Number v of inputs, operators int8 ``[g]``, operands int32 ``[g, 3]``.
 
 Nodes are numbered from 1, the inputs first; gate i is node v + 1 + i. An operand is a node, or its negation if
-negative; 0 fills the third place of binary operators. The last gate is the root."""
+negative; the third operand of a binary operator is 0. The last gate is the root."""
 
 
 @inner
@@ -36,20 +36,23 @@ def _grow(
     state: NDArray[np.uint64],
     inputs: int,
     times: int,
-    most: int,
+    max_gates: int,
     operators: int,
     kinds: NDArray[np.int8],
     operands: NDArray[np.int32],
     references: NDArray[np.int32],
 ) -> int:
-    """Add gates until each input is an operand ``times`` times; return how many, or -1 if more than ``most``.
+    """Add gates until each input is an operand ``times`` times.
 
     The operands of a gate are distinct, and uniform among the inputs and the gates before it.
+
+    Returns:
+        The number of gates, or -1 if more than ``max_gates`` gates are needed.
     """
     references[: inputs + 1] = 0
     waiting = inputs
     chosen = np.empty(3, np.int64)
-    for gate in range(most):
+    for gate in range(max_gates):
         kind = below(state, operators)
         arity = 3 if kind == ITE else 2
         kinds[gate] = kind
@@ -79,7 +82,10 @@ def _join_roots(
 ) -> int:
     """Join the gates that no gate refers to, in random order, pairwise by binary gates until one is left.
 
-    Returns the number of gates. The joins form a tree of the least depth.
+    The joins form a tree of minimal depth.
+
+    Returns:
+        The number of gates.
     """
     roots = np.empty(2 * gates, np.int64)
     last = 0
@@ -107,10 +113,10 @@ def draw_circuit(
 ) -> Circuit:
     """Draw a random circuit: gates of random operands until each of v inputs is an operand at least t times.
 
-    The numbers v and t are drawn from ``inputs`` and ``references``. Where more than ``most_gates`` gates are needed,
-    all is drawn again, v and t included. Gates that are no operands are joined pairwise by further gates, fewer than
-    there are gates, so that the circuit has one root. If no circuit of at most ``most_gates`` gates is found in 1000
-    draws, the number of inputs is 0.
+    The numbers v and t are drawn from ``inputs`` and ``references``. If the circuit needs more than ``most_gates``
+    gates, it is drawn again, with new v and t. Gates that are not operands of other gates are then joined pairwise by
+    further gates (fewer than there are gates), so that the circuit has one root. If none of 1000 draws gives a circuit
+    of at most ``most_gates`` gates, the returned number of inputs is 0.
     """
     kinds, operands = np.empty(2 * most_gates, np.int8), np.empty((2 * most_gates, 3), np.int32)
     counts = np.empty(inputs[1] + 1 + most_gates, np.int32)
@@ -126,7 +132,7 @@ def draw_circuit(
 
 @inner
 def _write_two(literals: NDArray[np.int32], ptr: NDArray[np.int64], j: int, a: int, b: int) -> int:
-    """Write clause j of two literals; return the clause after."""
+    """Write clause j of two literals; return the number of the next clause."""
     at = ptr[j]
     literals[at], literals[at + 1] = a, b
     ptr[j + 1] = at + 2
@@ -135,7 +141,7 @@ def _write_two(literals: NDArray[np.int32], ptr: NDArray[np.int64], j: int, a: i
 
 @inner
 def _write_three(literals: NDArray[np.int32], ptr: NDArray[np.int64], j: int, a: int, b: int, c: int) -> int:
-    """Write clause j of three literals; return the clause after."""
+    """Write clause j of three literals; return the number of the next clause."""
     at = ptr[j]
     literals[at], literals[at + 1], literals[at + 2] = a, b, c
     ptr[j + 1] = at + 3
@@ -146,7 +152,7 @@ def _write_three(literals: NDArray[np.int32], ptr: NDArray[np.int64], j: int, a:
 def _write_gate(
     literals: NDArray[np.int32], ptr: NDArray[np.int64], j: int, kind: int, g: int, a: int, b: int, c: int
 ) -> int:
-    """Write the clauses that say that node g is the value of an operator, from clause j on; return the clause after."""
+    """Write the clauses "node g equals the operator's value" from clause j on; return the number of the next clause."""
     if kind == OR:  # not g = not a and not b
         g, a, b = -g, -a, -b
     if kind == IFF:  # not g = a xor b
@@ -172,7 +178,7 @@ def circuit_clauses(
 ) -> Formula:
     """Return the Tseitin translation of a circuit: variable i is node i, and a last clause says that the root holds.
 
-    Further clauses, ``extra`` of the given length, are appended whose literals are not set.
+    The arrays have room for ``extra`` further clauses of the given length at the end; their literals are not set.
     """
     gates = len(kinds)
     literals, ptr = np.empty(12 * gates + 1 + length * extra, np.int32), np.zeros(4 * gates + 2 + extra, np.int64)
@@ -199,10 +205,10 @@ def draw_fuzz(
     most_gates: int,
     ite: bool,
 ) -> Formula:
-    """Draw the clauses of a circuit (`draw_circuit`) whose root holds, and then random clauses over all its nodes.
+    """Draw the clauses that say that the root of a circuit (`draw_circuit`) holds, then random clauses over all nodes.
 
     The random clauses have one length k, drawn from ``clause_length``; their number per variable is drawn from
-    ``clause_ratio``. The number of variables is 0 if no circuit was found.
+    ``clause_ratio``. The number of variables is 0 if `draw_circuit` gave no circuit.
     """
     state = seed(key, index, attempt, 0)
     v, kinds, operands = draw_circuit(state, inputs, references, most_gates, ite)

@@ -25,9 +25,9 @@ _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
-_LARGEST = 2**31 - 1
-_MOST_DIGITS = 12  # of an int32, with its sign and a space
-_SHORT = 32  # literals up to which a clause is sorted by insertion
+_MAX_VARIABLE = 2**31 - 1
+_MAX_CHARACTERS = 12  # of an int32 as text, with its sign and a space
+_INSERTION_LIMIT = 32  # clauses of at most this many literals are sorted by insertion
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +35,14 @@ class Cnf:
     """A formula in conjunctive normal form.
 
     Attributes:
-        num_variables: Number n of variables; they are 1 .. n, and need not all occur.
+        num_variables: Number n of variables. The variables are 1 .. n; some of them may occur in no clause.
         literals: int32 ``[L]``, the literals of all clauses one after the other: ``v`` for a variable, ``-v`` for its
             negation.
         ptr: int64 ``[m + 1]``: the literals of clause ``j`` are ``literals[ptr[j]:ptr[j + 1]]``. A clause may be empty.
 
     Raises:
-        ArgumentError: If the arrays have another form, a literal has no variable, or the offsets are none; also by
-            what reads a formula whose arrays were changed to such.
+        ArgumentError: If an array has a wrong shape or dtype, a literal is 0 or above ``num_variables``, or ``ptr``
+            does not rise from 0 to L. Functions that read a formula raise it, too, if the arrays were changed later.
     """
 
     num_variables: int
@@ -50,26 +50,26 @@ class Cnf:
     ptr: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Check the parts."""
+        """Check the arrays."""
         self.checked()
 
     def checked(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return ``literals`` and ``ptr`` as compiled functions read them, of the types above and contiguous.
+        """Return ``literals`` (int32) and ``ptr`` (int64) as contiguous arrays, which compiled functions read.
 
         Raises:
-            ArgumentError: If they are not those of a formula of ``num_variables`` variables.
+            ArgumentError: If the arrays do not describe a formula of ``num_variables`` variables.
         """
         n, literals, ptr = self.num_variables, np.asarray(self.literals), np.asarray(self.ptr)
-        if not isinstance(n, (int, np.integer)) or not 0 <= n <= _LARGEST:
-            raise ArgumentError(f"num_variables={n!r} is refused; give a whole number from 0 to {_LARGEST}")
+        if not isinstance(n, (int, np.integer)) or not 0 <= n <= _MAX_VARIABLE:
+            raise ArgumentError(f"num_variables={n!r} is refused; give a whole number from 0 to {_MAX_VARIABLE}")
         if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (literals, ptr)):
-            found = f"literals {literals.dtype} {list(literals.shape)} and ptr {ptr.dtype} {list(ptr.shape)}"
-            raise ArgumentError(f"the formula has {found}; give integers [L] and [m + 1]")
+            arrays = f"literals {literals.dtype} {list(literals.shape)} and ptr {ptr.dtype} {list(ptr.shape)}"
+            raise ArgumentError(f"the formula has {arrays}; give integers [L] and [m + 1]")
         if not len(ptr) or ptr[0] != 0 or ptr[-1] != len(literals) or (ptr[1:] < ptr[:-1]).any():
             raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; it rises from 0 to the {len(literals)} literals")
         if len(literals) and (literals.max() > n or literals.min() < -n or not literals.all()):
-            place = int(np.argmax((literals == 0) | (literals > n) | (literals < -n)))
-            raise ArgumentError(f"the literal {literals[place]} at position {place}: variables are 1 .. {n}")
+            position = int(np.argmax((literals == 0) | (literals > n) | (literals < -n)))
+            raise ArgumentError(f"the literal {literals[position]} at position {position}: variables are 1 .. {n}")
         return np.ascontiguousarray(literals, np.int32), np.ascontiguousarray(ptr, np.int64)
 
     @classmethod
@@ -78,10 +78,10 @@ class Cnf:
 
         Args:
             clauses: The clauses.
-            num_variables: Number of variables; None for the largest that occurs.
+            num_variables: Number of variables; None for the largest variable that occurs.
 
         Raises:
-            ValueError: If a literal is no whole number, is 0 or needs more than 32 bits, or its variable exceeds
+            ValueError: If a literal is not a whole number, is 0 or needs more than 32 bits, or its variable exceeds
                 ``num_variables``.
         """
         lists = [list(clause) for clause in clauses]
@@ -89,8 +89,8 @@ class Cnf:
         if wrong := {kind for kind in set(map(type, flat)) if kind is bool or not issubclass(kind, (int, np.integer))}:
             first = next(literal for literal in flat if type(literal) in wrong)
             raise ValueError(f"a clause holds {first!r}; literals are whole numbers, such as -3 for the negation of 3")
-        if flat and max(max(flat), -min(flat)) > _LARGEST:
-            raise ValueError(f"a clause holds {max(flat, key=abs)}; the largest variable that can be is {_LARGEST}")
+        if flat and max(max(flat), -min(flat)) > _MAX_VARIABLE:
+            raise ValueError(f"a clause holds {max(flat, key=abs)}; the largest possible variable is {_MAX_VARIABLE}")
         ptr = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(clause) for clause in lists], out=ptr[1:])
         literals = np.array(flat, np.int32)
@@ -120,8 +120,8 @@ class Cnf:
     def canonical(self) -> Cnf:
         """Return the formula in canonical form.
 
-        The literals of a clause are sorted by their variables and distinct, clauses with a literal and its negation are
-        left out, and the clauses keep their order.
+        In canonical form, the literals of a clause are distinct and sorted by their variables, and no clause holds a
+        literal and its negation. The clauses keep their order.
         """
         return Cnf(self.num_variables, *_canonical(*self.checked()))
 
@@ -129,8 +129,8 @@ class Cnf:
         """Return the formula with the variables that occur renumbered 1, 2, ... in the same order."""
         literals, ptr = self.checked()
         if self.num_variables > len(literals):  # a header can name billions of variables that no clause has
-            variables, place = np.unique(np.abs(literals), return_inverse=True)
-            return Cnf(len(variables), np.sign(literals) * (place.reshape(-1) + 1).astype(np.int32), ptr)
+            variables, rank = np.unique(np.abs(literals), return_inverse=True)
+            return Cnf(len(variables), np.sign(literals) * (rank.reshape(-1) + 1).astype(np.int32), ptr)
         used = np.zeros(self.num_variables + 1, bool)
         used[np.abs(literals)] = True
         number = np.cumsum(used).astype(np.int32)
@@ -150,10 +150,10 @@ class Cnf:
         return bool(_satisfies(*parts, np.asarray(model, np.bool_)))
 
     def body(self, between: str = " ") -> str:
-        """Return the clauses as text, each ended by 0, as a DIMACS file holds them after its header.
+        """Return the clauses as the text that follows the header of a DIMACS file; every clause ends with 0.
 
         Args:
-            between: What separates two clauses, one character.
+            between: The character that separates two clauses.
         """
         return _body(*self.checked(), ord(between)).tobytes().decode("ascii")
 
@@ -164,7 +164,7 @@ class Cnf:
 
     @cached_property
     def gbdhash(self) -> str:
-        """Hexadecimal digits that identify the formula, as GBD does (Iser and Jabs 2024): MD5 of its clauses."""
+        """The identifier of the formula in GBD (Iser and Jabs 2024): MD5 of its clauses, as hexadecimal digits."""
         return hashlib.md5(self.body().encode("ascii"), usedforsecurity=False).hexdigest()
 
     def to_dimacs(self, path: str | Path) -> None:
@@ -173,51 +173,51 @@ class Cnf:
         Raises:
             StoreError: If the file cannot be written.
         """
-        place = checked_path("path", path)
+        target = checked_path("path", path)
         data = self.dimacs()
-        with atomic_path(place) as aside:
-            aside.write_bytes(_COMPRESS[place.suffix](data) if place.suffix in _COMPRESS else data)
+        with atomic_path(target) as aside:
+            aside.write_bytes(_COMPRESS[target.suffix](data) if target.suffix in _COMPRESS else data)
 
     def __repr__(self) -> str:
-        """Return the sizes."""
+        """Return a text with the numbers of variables, clauses and literals."""
         return f"Cnf({self.num_variables:,} variables, {self.num_clauses:,} clauses, {len(self.literals):,} literals)"
 
 
 @kernel
 def _canonical(literals: NDArray[np.int32], ptr: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    found, starts = np.empty_like(literals), np.zeros(len(ptr), np.int64)
+    result, starts = np.empty_like(literals), np.zeros(len(ptr), np.int64)
     size = clauses = 0
     for j in range(len(ptr) - 1):
         first = size
         ordered = _sorted(literals[ptr[j] : ptr[j + 1]])
         tautology = False
         for literal in ordered:
-            if size > first and abs(found[size - 1]) == abs(literal):
-                tautology = tautology or found[size - 1] != literal
+            if size > first and abs(result[size - 1]) == abs(literal):
+                tautology = tautology or result[size - 1] != literal
             else:
-                found[size] = literal
+                result[size] = literal
                 size += 1
         if tautology:
             size = first
         else:
             clauses += 1
             starts[clauses] = size
-    return found[:size].copy(), starts[: clauses + 1].copy()
+    return result[:size].copy(), starts[: clauses + 1].copy()
 
 
 @inner
 def _sorted(clause: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the literals sorted by their variables."""
-    if len(clause) > _SHORT:
+    if len(clause) > _INSERTION_LIMIT:
         result: NDArray[np.int32] = clause[np.argsort(np.abs(clause))]
         return result
     result = clause.copy()
     for i in range(1, len(result)):
-        literal, place = result[i], i
-        while place > 0 and abs(result[place - 1]) > abs(literal):
-            result[place] = result[place - 1]
-            place -= 1
-        result[place] = literal
+        literal, position = result[i], i
+        while position > 0 and abs(result[position - 1]) > abs(literal):
+            result[position] = result[position - 1]
+            position -= 1
+        result[position] = literal
     return result
 
 
@@ -236,9 +236,9 @@ def _satisfies(literals: NDArray[np.int32], ptr: NDArray[np.int64], model: NDArr
 
 @kernel
 def _body(literals: NDArray[np.int32], ptr: NDArray[np.int64], between: int) -> NDArray[np.uint8]:
-    """Return the clauses as ASCII, their numbers separated by spaces and ended by 0."""
+    """Return the clauses as ASCII; the literals are separated by spaces, and every clause ends with 0."""
     space, minus, zero = 32, 45, 48
-    text = np.empty(_MOST_DIGITS * len(literals) + 2 * len(ptr), np.uint8)
+    text = np.empty(_MAX_CHARACTERS * len(literals) + 2 * len(ptr), np.uint8)
     at = 0
     for j in range(len(ptr) - 1):
         for k in range(ptr[j], ptr[j + 1]):
@@ -252,8 +252,8 @@ def _body(literals: NDArray[np.int32], ptr: NDArray[np.int64], between: int) -> 
             while number >= power:
                 power *= 10
                 last += 1
-            for place in range(last, at - 1, -1):
-                text[place] = zero + number % 10
+            for digit in range(last, at - 1, -1):
+                text[digit] = zero + number % 10
                 number //= 10
             text[last + 1] = space
             at = last + 2

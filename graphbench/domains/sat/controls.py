@@ -18,7 +18,7 @@ _S63 = np.uint64(63)
 
 @kernel
 def draw_pigeonhole(key: np.uint64, index: int, attempt: int, holes: tuple[int, int]) -> Formula:
-    """Return the formula that h + 1 pigeons sit in h holes, one in each at most; it is unsatisfiable.
+    """Return the unsatisfiable formula "h + 1 pigeons sit in h holes, at most one pigeon in each hole".
 
     Variable ``pigeon * h + hole + 1`` says that the pigeon sits in the hole. Only h is drawn.
     """
@@ -63,10 +63,11 @@ def draw_edges(state: NDArray[np.uint64], n: int, m: int) -> NDArray[np.int64]:
 
 @kernel
 def colouring_clauses(n: int, edges: NDArray[np.int64], colours: int) -> Formula:
-    """Return the formula that the nodes of a graph have one of k colours each, and adjacent nodes different ones.
+    """Return the formula "every node has one of k colours, and adjacent nodes have different colours".
 
-    Variable ``node * k + colour + 1`` says that the node has the colour. A clause per node says that it has a colour,
-    one per node and pair of colours that it does not have both, and one per edge and colour that not both ends have it.
+    Variable ``node * k + colour + 1`` says that the node has the colour. One clause per node says that the node has a
+    colour, one clause per node and pair of colours that the node does not have both colours, and one clause per edge
+    and colour that the colour is not at both ends of the edge.
     """
     pairs = colours * (colours - 1) // 2
     clauses = n * (1 + pairs) + len(edges) * colours
@@ -99,7 +100,10 @@ def colouring_clauses(n: int, edges: NDArray[np.int64], colours: int) -> Formula
 def draw_colouring(
     key: np.uint64, index: int, attempt: int, nodes: tuple[int, int], ratio: tuple[float, float], colours: int
 ) -> Formula:
-    """Draw the formula that a graph G(n, m) can be coloured; ``ratio`` is the range of m / n, at most all pairs."""
+    """Draw a random graph G(n, m), and return the formula that the graph can be coloured.
+
+    ``ratio`` is the range of m / n; m is at most the number of pairs of nodes.
+    """
     state = seed(key, index, attempt, 0)
     n = whole_between(state, nodes[0], nodes[1])
     m = min(rounded(real_between(state, ratio[0], ratio[1]) * n), n * (n - 1) // 2)
@@ -108,17 +112,17 @@ def draw_colouring(
 
 @kernel
 def dependent_equations(equations: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return the equations whose left side is a sum modulo 2 of those before, by Gaussian elimination.
+    """Return the equations whose left side is a sum modulo 2 of earlier left sides, by Gaussian elimination.
 
     Args:
         equations: int64 ``[m, w]``: the distinct variables of every equation, counted from 0.
         n: Number of variables.
     """
     words = (n + 63) // 64
-    rows = np.zeros((n, words), np.uint64)  # row v, once used, has its first variable at v
+    rows = np.zeros((n, words), np.uint64)  # the first variable of row v is v, once the row is used
     used = np.zeros(n, np.bool_)
     row = np.empty(words, np.uint64)
-    found = np.empty(len(equations), np.int64)
+    dependents = np.empty(len(equations), np.int64)
     size = 0
     for e in range(len(equations)):
         row[:] = np.uint64(0)
@@ -135,9 +139,9 @@ def dependent_equations(equations: NDArray[np.int64], n: int) -> NDArray[np.int6
                 for word in range(words):
                     row[word] ^= rows[v, word]
         if dependent:
-            found[size] = e
+            dependents[size] = e
             size += 1
-    return found[:size].copy()
+    return dependents[:size].copy()
 
 
 @kernel
@@ -152,8 +156,8 @@ def draw_parity(
 ) -> tuple[int, NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], bool]:
     """Draw a system of equations modulo 2, each of w distinct variables.
 
-    The right sides are those of a random assignment. With probability ``flipped``, the right side of one equation that
-    depends linearly on those before it is then negated, and the system is inconsistent.
+    A random assignment determines the right sides. With probability ``flipped``, the right side of one equation that
+    depends linearly on earlier equations is then negated, and the system becomes inconsistent.
 
     Returns:
         The number n of variables, the variables of the equations int64 ``[m, w]``, counted from 0, the right sides bool

@@ -1,8 +1,8 @@
 """Formulas in DIMACS files, plain or compressed (.gz, .bz2, .xz).
 
-Files are read in pieces, so memory is bounded by the formula, and a file that is not a formula ends in one error. Read
-are also the variations of collections: comments between clauses, clauses over several lines, the ``%`` with which files
-of SATLIB end, carriage returns, and a last clause without its 0.
+Files are read in pieces, so memory is bounded by the size of the formula, and a file that is not a formula gives one
+error. The reader also accepts the variations that occur in published collections: comments between clauses, clauses
+over several lines, the ``%`` at the end of SATLIB files, carriage returns, and a last clause without its 0.
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ _BAD_BYTE, _TOO_LARGE = 1, 2
 
 
 def read_dimacs(path: str | Path, *, max_literals: int = MAX_LITERALS) -> Cnf:
-    """Return the formula of a DIMACS file as it is written: nothing is sorted, merged or removed.
+    """Return the formula of a DIMACS file as written: no literal or clause is sorted, merged or removed.
 
     Args:
         path: The file; with the suffix ``.gz``, ``.bz2`` or ``.xz`` it is decompressed.
-        max_literals: Largest number of literals; a file that holds more is refused while it is read.
+        max_literals: Largest number of literals; a file with more literals is refused while it is read.
 
     Raises:
-        FormulaError: If the file cannot be read or decompressed, is no DIMACS CNF, has other numbers of variables or
-            clauses than its header says, or is too large.
+        FormulaError: If the file cannot be read or decompressed, is not a DIMACS CNF file, is too large, or if its
+            numbers of variables and clauses differ from its header.
     """
-    place = checked_path("path", path)
+    source = checked_path("path", path)
     try:
-        with open_packed(place) as file:
-            num_variables, num_clauses, line = _read_header(place, file)
-            literals, lengths = _read_clauses(place, file, line, max_literals)
+        with open_packed(source) as file:
+            num_variables, num_clauses, line = _read_header(source, file)
+            literals, lengths = _read_clauses(source, file, line, max_literals)
     except PACKED_ERRORS as error:
-        raise FormulaError(f"{place} cannot be read: {fault_of(error)}; get the file again") from error
+        raise FormulaError(f"{source} cannot be read: {fault_of(error)}; get the file again") from error
     largest = int(np.abs(literals).max(initial=0))
     if largest > num_variables:
-        raise FormulaError(f"{place} holds the variable {largest}, but its header says {num_variables} variables")
+        raise FormulaError(f"{source} holds the variable {largest}, but its header says {num_variables} variables")
     if len(lengths) != num_clauses:
-        raise FormulaError(f"{place} holds {len(lengths):,} clauses, but its header says {num_clauses:,}")
+        raise FormulaError(f"{source} holds {len(lengths):,} clauses, but its header says {num_clauses:,}")
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return Cnf(num_variables, literals, ptr)
 
 
 def _read_header(path: Path, file: BinaryIO) -> tuple[int, int, int]:
-    """Return the numbers of variables and clauses, and the number of the header's line."""
+    """Return the number of variables, the number of clauses, and the line number of the header."""
     number = 0
     while line := file.readline(_LINE):
         number += 1
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         text = line.decode("latin-1").strip()
         if text.startswith("c") or not text:
-            while line and not line.endswith(b"\n"):  # the rest of a long comment
+            while line and not line.endswith(b"\n"):  # skips the rest of a long comment
                 line = file.readline(_LINE)
             continue
         words = text.split()
@@ -94,24 +94,24 @@ def _read_clauses(
     state[_SIGN], state[_LINE_NUMBER] = 1, line + 1
     literals, lengths, total = [np.empty(0, np.int32)], [np.empty(0, np.int64)], 0
     while piece := file.read(_PIECE):
-        own, ends = _parse(np.frombuffer(piece, np.uint8), state)
+        codes, ends = _parse(np.frombuffer(piece, np.uint8), state)
         if state[_ERROR] == _BAD_BYTE:
             raise FormulaError(
                 f"{path}, line {state[_LINE_NUMBER]}: {chr(state[_VALUE])!r} where a literal is expected"
             )
         if state[_ERROR] == _TOO_LARGE:
             raise FormulaError(f"{path}, line {state[_LINE_NUMBER]}: a literal is above {_MAX_NUMBER:,}")
-        literals.append(own)
+        literals.append(codes)
         lengths.append(ends)
-        total += len(own)
+        total += len(codes)
         if total > max_literals:
             raise FormulaError(
                 f"{path} holds more than {max_literals:,} literals; raise max_literals if memory suffices"
             )
         if state[_MODE] == _AFTER_END:
             break
-    own, ends = _parse(np.array([_NEWLINE], np.uint8), state)  # ends a number at the end of the file
-    literals.append(own)
+    codes, ends = _parse(np.array([_NEWLINE], np.uint8), state)  # completes a number at the end of the file
+    literals.append(codes)
     lengths.append(ends)
     if state[_LENGTH]:  # a last clause without its 0
         lengths.append(np.array([state[_LENGTH]]))
@@ -122,7 +122,7 @@ def _read_clauses(
 def _parse(piece: NDArray[np.uint8], state: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the literals in a piece of a file, and the lengths of the clauses that end in it."""
     literals, lengths = np.empty(len(piece) // 2 + 1, np.int32), np.empty(len(piece) // 2 + 1, np.int64)
-    found = ended = 0
+    num_literals = num_clauses = 0
     mode, value, sign, length, line = state[0], state[1], state[2], state[3], state[4]
     for byte in piece:
         if mode == _AFTER_END:
@@ -140,12 +140,12 @@ def _parse(piece: NDArray[np.uint8], state: NDArray[np.int64]) -> tuple[NDArray[
         elif blank and mode != _AFTER_MINUS:
             if mode == _IN_NUMBER:
                 if value == 0:
-                    lengths[ended] = length
-                    ended += 1
+                    lengths[num_clauses] = length
+                    num_clauses += 1
                     length = 0
                 else:
-                    literals[found] = sign * value
-                    found += 1
+                    literals[num_literals] = sign * value
+                    num_literals += 1
                     length += 1
                 mode, value, sign = _BETWEEN, 0, 1
         elif mode == _BETWEEN and byte == _MINUS:
@@ -160,4 +160,4 @@ def _parse(piece: NDArray[np.uint8], state: NDArray[np.int64]) -> tuple[NDArray[
         if byte == _NEWLINE:
             line += 1
     state[0], state[1], state[2], state[3], state[4] = mode, value, sign, length, line
-    return literals[:found].copy(), lengths[:ended].copy()
+    return literals[:num_literals].copy(), lengths[:num_clauses].copy()

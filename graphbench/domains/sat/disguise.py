@@ -1,4 +1,4 @@
-"""Random renaming of variables and random order of clauses, so that the numbering of a formula tells nothing."""
+"""Random renaming of variables and random order of clauses, so that the numbers in a formula carry no information."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def disguise(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Rename the variables of a formula and reorder its clauses, both uniformly at random.
 
-    Renaming changes neither satisfiability nor the graphs of the formula, up to isomorphism. With ``flip``, half of the
-    variables, chosen at random, are also replaced by their negations. That suits formulas in which a variable means as
-    much as its negation (a node of a random circuit), and would hide structure where the sign has a meaning (a pigeon
-    sits in a hole).
+    Renaming changes neither the satisfiability of the formula nor its graphs, up to isomorphism. With ``flip``, each
+    variable is also replaced by its negation with probability 1/2. This suits formulas in which a variable and its
+    negation play the same role (a node of a random circuit). It would hide structure where the sign has a meaning (a
+    pigeon sits in a hole).
 
     Args:
-        state: Generator, advanced.
+        state: State of the random generator; it is advanced.
         num_variables: Number n of variables.
         literals: int32 ``[L]``, the literals of the clauses.
         ptr: int64 ``[m + 1]``, where the clauses begin.
         flip: Whether variables are replaced by their negations at random.
 
     Returns:
-        The literals and the starts of the clauses, whose literals are sorted by variable, and ``names`` int32
+        The literals, sorted by variable within every clause, the starts of the clauses, and ``names`` int32
         ``[n + 1]``: variable v has become the literal ``names[v]`` (negative if it was negated).
     """
     order = permutation(state, num_variables)
@@ -36,16 +36,16 @@ def disguise(
     for v in range(num_variables):
         negated = flip and (next_u64(state) >> np.uint64(63)) == np.uint64(1)
         names[v + 1] = -(order[v] + 1) if negated else order[v] + 1
-    codes = np.empty(2 * num_variables + 1, np.int32)  # of a literal: twice its variable, and 1 more if negative
+    codes = np.empty(2 * num_variables + 1, np.int32)  # code of a literal: twice its variable, plus 1 if negative
     for v in range(1, num_variables + 1):
-        own = 2 * abs(names[v]) + (1 if names[v] < 0 else 0)
-        codes[num_variables + v], codes[num_variables - v] = own, own ^ 1
+        literal_code = 2 * abs(names[v]) + (1 if names[v] < 0 else 0)
+        codes[num_variables + v], codes[num_variables - v] = literal_code, literal_code ^ 1
     places = permutation(state, len(ptr) - 1)
     renamed, starts = np.empty(len(literals), np.int32), np.zeros(len(ptr), np.int64)
     at = 0
     for j in range(len(places)):
         first, length = ptr[places[j]], ptr[places[j] + 1] - ptr[places[j]]
-        if length == 3:  # most clauses; as below, without loops
+        if length == 3:  # most clauses: the same insertion as below, without loops
             a, b = codes[num_variables + literals[first]], codes[num_variables + literals[first + 1]]
             c = codes[num_variables + literals[first + 2]]
             a, b = min(a, b), max(a, b)
@@ -68,7 +68,7 @@ def disguise(
 
 
 def renamed_model(names: NDArray[np.int32], model: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the assignment, bool ``[n]``, that `disguise` turns an assignment of the original variables into."""
+    """Return an assignment of the original variables as an assignment of the renamed ones, bool ``[n]``."""
     result = np.empty_like(model)
     result[np.abs(names[1:]) - 1] = model ^ (names[1:] < 0)
     return result

@@ -1,4 +1,4 @@
-"""Small draws that the kernels of several families share."""
+"""Small random draws that the kernels of several formula families share."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw_subset(state: NDArray[np.uint64], n: int, chosen: NDArray[np.int64]) ->
 def write_random_clause(
     state: NDArray[np.uint64], variables: NDArray[np.int64], literals: NDArray[np.int32], at: int
 ) -> None:
-    """Write variables counted from 0, with uniform signs, as literals from position ``at`` on; at most 64."""
+    """Write at most 64 variables, counted from 0, with random signs as literals from position ``at`` on."""
     signs = next_u64(state)
     for i in range(len(variables)):
         literal = variables[i] + 1

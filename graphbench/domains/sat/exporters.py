@@ -1,4 +1,4 @@
-"""Datasets of formulas written as files of other tools: DIMACS, and ASlib scenarios."""
+"""Exporters of formula datasets to the formats of other tools: DIMACS files and ASlib scenarios."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from graphbench.domains.sat.labellers import UNSOLVED
 from graphbench.domains.sat.scenarios import FEATURE_STATUSES, OK, STATUSES, Floats, Scenario
 from graphbench.domains.sat.solvers import SOLVERS
 
-_FOLDS = {"test": 1, "val": 2, "train": 3}  # reading tests on the first fold and validates on the second
+_FOLDS = {"test": 1, "val": 2, "train": 3}  # the reader tests on the first fold and validates on the second
 
 
 def _write_cnf(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
-    """Write every split to a sub-folder of its name, which the source ``files`` reads."""
+    """Write every split to a sub-folder with the split's name; the source ``files`` reads such a folder."""
     _require_formulas(card)
     for split, samples in splits.items():
         write_formulas((formula_of(samples, i) for i in range(len(samples))), folder / split)
@@ -37,18 +37,18 @@ def _write_aslib(card: Card, splits: Mapping[str, Samples], folder: Path) -> lis
 
 
 def scenario_of(card: Card, splits: Mapping[str, Samples]) -> Scenario:
-    """Return the labels of solvers and features of formulas as an ASlib scenario.
+    """Return solver labels and features of formulas as an ASlib scenario.
 
-    Instances are named by `gbdhash`. Times are modelled seconds; a formula on which a labeller failed has a run with
-    the status ``crash``. The folds are 1 for ``test``, 2 for ``val`` and 3 for ``train``.
+    Instances are named by `gbdhash`. Times are modelled seconds; if a labeller failed on a formula, the run has the
+    status ``crash``. The folds are 1 for ``test``, 2 for ``val`` and 3 for ``train``.
 
     Args:
-        card: The card of a task with labels of solvers.
+        card: The card of a task with solver labels.
         splits: Split -> labelled samples.
 
     Raises:
-        ArgumentError: If the task has no labels of solvers, a split is out of distribution, solvers have different
-            cutoffs, or a formula is in two splits.
+        ArgumentError: If the task has no solver labels, a split is out of distribution, solvers have different cutoffs,
+            or a formula is in two splits.
     """
     _require_formulas(card)
     shorts = [name.partition(".")[2] for name in card.labellers]
@@ -60,7 +60,7 @@ def scenario_of(card: Card, splits: Mapping[str, Samples]) -> Scenario:
             f"an ASlib scenario has the folds train, val and test; the split {others[0]!r} is out of distribution, and "
             "would be trained on: leave it out"
         )
-    instances = [formula_of(own, i).gbdhash for own in splits.values() for i in range(len(own))]
+    instances = [formula_of(part, i).gbdhash for part in splits.values() for i in range(len(part))]
     if len(set(instances)) < len(instances):
         raise ArgumentError(f"a formula is in two splits of {card.address}, but an ASlib scenario names it once")
     cutoff = _cutoff(card, solvers, list(splits))
@@ -80,7 +80,7 @@ def scenario_of(card: Card, splits: Mapping[str, Samples]) -> Scenario:
         step_seconds=np.stack([seconds for _, seconds, _ in tables], axis=1) if tables else None,
         step_status=np.stack([status for _, _, status in tables], axis=1) if tables else None,
         default_steps=tuple(steps),
-        folds=np.concatenate([np.full(len(own), _FOLDS[split], np.int64) for split, own in splits.items()]),
+        folds=np.concatenate([np.full(len(part), _FOLDS[split], np.int64) for split, part in splits.items()]),
     ).check()
 
 
@@ -90,22 +90,22 @@ def _require_formulas(card: Card) -> None:
 
 
 def _cutoff(card: Card, solvers: Sequence[str], splits: Sequence[str]) -> float:
-    found = {
+    cutoffs = {
         float(find_labeller(name).parse(card, split).cutoff)
         for name in (f"sat.{solver}" for solver in solvers)
         for split in splits
     }
-    if len(found) > 1:
-        raise ArgumentError(f"solvers of {card.address} have the cutoffs {sorted(found)}; an ASlib scenario has one")
-    return found.pop()
+    if len(cutoffs) > 1:
+        raise ArgumentError(f"solvers of {card.address} have the cutoffs {sorted(cutoffs)}; an ASlib scenario has one")
+    return cutoffs.pop()
 
 
 def _column(splits: Mapping[str, Samples], name: str) -> Any:
-    return np.concatenate([np.asarray(own.values[name]) for own in splits.values()])
+    return np.concatenate([np.asarray(part.values[name]) for part in splits.values()])
 
 
 def _runs(splits: Mapping[str, Samples], solver: str, cutoff: float) -> tuple[Floats, Any]:
-    """Return times and statuses of a solver, float64 ``[S]`` and int8 ``[S]``."""
+    """Return the times and statuses of a solver's runs, float64 ``[S]`` and int8 ``[S]``."""
     failed = _column(splits, f"{solver}_failed") != 0
     unsolved = _column(splits, f"{solver}_status") == UNSOLVED
     seconds = np.where(failed | unsolved, cutoff, _column(splits, f"{solver}_seconds").astype(np.float64))
@@ -114,7 +114,7 @@ def _runs(splits: Mapping[str, Samples], solver: str, cutoff: float) -> tuple[Fl
 
 
 def _features(splits: Mapping[str, Samples], step: str) -> tuple[Floats, Floats, Any]:
-    """Return the features of a labeller, their times and statuses; nan where it failed."""
+    """Return the features of a labeller, their times and their statuses; nan where the labeller failed."""
     failed = _column(splits, f"{step}_failed") != 0
     values = _column(splits, step).astype(np.float64)
     seconds = _column(splits, f"{step}_seconds").astype(np.float64)

@@ -37,8 +37,8 @@ def formula_file(cnf: Cnf) -> Iterator[Path]:
     """Write a formula to a temporary file, from which other packages read it.
 
     Raises:
-        ArgumentError: If the formula has no clause or an empty clause, for which these packages fail or return
-            features without a meaning.
+        ArgumentError: If the formula has no clause or an empty clause. On such formulas these packages fail or return
+            meaningless features.
     """
     if cnf.num_clauses == 0 or not cnf.lengths.all():
         kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"

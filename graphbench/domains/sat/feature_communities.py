@@ -1,4 +1,4 @@
-"""Communities of a weighted graph by the method of Louvain, in integers.
+"""Communities of a weighted graph by the Louvain method, in integer arithmetic.
 
 Blondel et al. 2008, "Fast unfolding of communities in large networks": every node in turn moves to the neighbouring
 community that raises the modularity most, until none does; then communities become nodes, and so on. Nodes move in a
@@ -21,16 +21,16 @@ _LEVELS = 6
 def communities(
     first: NDArray[np.int64], nodes: NDArray[np.int32], weights: NDArray[np.int64], key: np.uint64
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the community of every node and the steps that finding them took.
+    """Return the community of every node, and the number of steps of the search.
 
     Args:
-        first: int64 ``[N + 1]`` and
+        first: int64 ``[N + 1]``, where the neighbours of every node begin in ``nodes``.
         nodes: int32 ``[2E]``, all neighbours of every node.
-        weights: int64 ``[2E]``, at least 1, whose sum is below 2**31.
-        key: Seeds the order of the nodes.
+        weights: int64 ``[2E]``, the weights of the edges: at least 1 each, with a sum below 2**31.
+        key: Seed of the order in which nodes move.
 
     Returns:
-        int64 ``[N]``, communities 0, 1, ..., and the steps.
+        The communities, int64 ``[N]``, numbered 0, 1, ..., and the number of steps.
     """
     result = np.arange(len(first) - 1)
     state = seed(key, 0, 0, 0)
@@ -57,7 +57,10 @@ def _move_nodes(
     loops: NDArray[np.int64],
     order: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the community of every node after moves of single nodes; ``loops`` are twice the weights inside nodes."""
+    """Return the community of every node after moves of single nodes, and the number of steps.
+
+    ``loops`` int64 ``[N]`` is twice the weight of the edges inside every node (merged from several nodes).
+    """
     n = len(first) - 1
     community = np.arange(n)
     degree = loops.copy()
@@ -78,9 +81,9 @@ def _move_nodes(
                     near[size] = c
                     size += 1
                 linked[c] += weights[k]
-            own = community[v]
-            inside[own] -= degree[v]
-            best, gain = own, linked[own] * double - degree[v] * inside[own]
+            current = community[v]
+            inside[current] -= degree[v]
+            best, gain = current, linked[current] * double - degree[v] * inside[current]
             for i in range(size):
                 c = near[i]
                 value = linked[c] * double - degree[v] * inside[c]
@@ -89,7 +92,7 @@ def _move_nodes(
                 linked[c] = 0
             inside[best] += degree[v]
             community[v] = best
-            moved += 1 if best != own else 0
+            moved += 1 if best != current else 0
             steps += 1 + first[v + 1] - first[v]
         if moved == 0:
             break
@@ -98,7 +101,7 @@ def _move_nodes(
 
 @inner
 def _renumber(community: NDArray[np.int64]) -> int:
-    """Number the communities 0, 1, ... by their first nodes, in place; return how many there are."""
+    """Renumber the communities in place to 0, 1, ... in the order of their first nodes; return their number."""
     number = np.full(len(community), -1, np.int64)
     count = 0
     for v in range(len(community)):
@@ -118,7 +121,7 @@ def _merged(
     community: NDArray[np.int64],
     count: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the graph of the communities."""
+    """Return the graph of the communities: neighbours as ``first`` and ``nodes``, weights, and ``loops``."""
     n = len(first) - 1
     start = np.zeros(count + 1, np.int64)
     for v in range(n):
@@ -131,7 +134,7 @@ def _merged(
         after[community[v]] += 1
     starts, inner_weight = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
     others, sums = np.empty(len(nodes), np.int32), np.empty(len(nodes), np.int64)
-    place = np.full(count, -1, np.int64)
+    slot = np.full(count, -1, np.int64)
     size = 0
     for c in range(count):
         begin = size
@@ -142,10 +145,10 @@ def _merged(
                 d = community[nodes[k]]
                 if d == c:
                     inner_weight[c] += weights[k]
-                elif place[d] >= begin:
-                    sums[place[d]] += weights[k]
+                elif slot[d] >= begin:
+                    sums[slot[d]] += weights[k]
                 else:
-                    place[d] = size
+                    slot[d] = size
                     others[size], sums[size] = d, weights[k]
                     size += 1
         starts[c + 1] = size

@@ -1,4 +1,4 @@
-"""Compiled measurements of the graphs of formulas, with the steps they took, which do not depend on the machine."""
+"""Compiled measurements of the graphs of formulas; their numbers of steps do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def symmetric(
         starts[u + 1] += starts[u]
     after = starts[:-1].copy()
     nodes, result = np.empty(2 * len(larger), np.int32), np.empty(2 * len(larger), np.int64)
-    for u in range(n):  # the smaller neighbours of a node come before its own turn
+    for u in range(n):  # the smaller neighbours of node u were added in earlier iterations
         for k in range(first[u], first[u + 1]):
             v = larger[k]
             nodes[after[v]], result[after[v]] = u, weights[k]
@@ -42,15 +42,15 @@ def clustering(
     """Return the clustering coefficients of the nodes (Watts and Strogatz 1998), 0 for fewer than two neighbours.
 
     Args:
-        first: int64 ``[N + 1]`` and
-        nodes: all neighbours of every node.
-        up: int64 ``[N + 1]`` and
-        larger: the larger neighbours of every node.
-        most: If all nodes take more steps than this, every k-th one is measured, with the least k that suffices on
-            average.
+        first: int64 ``[N + 1]``, where the neighbours of every node begin in ``nodes``.
+        nodes: int32, all neighbours of every node.
+        up: int64 ``[N + 1]``, where the larger neighbours of every node begin in ``larger``.
+        larger: int32, the neighbours of every node with a larger number.
+        most: Limit of steps. If measuring all nodes takes more steps, only every k-th node is measured, with the
+            smallest k that keeps the limit on average.
 
     Returns:
-        float64 ``[measured]``, k and the steps.
+        The coefficients of the measured nodes, float64 ``[measured]``, the stride k, and the number of steps.
     """
     n = len(first) - 1
     total = 0
@@ -88,15 +88,15 @@ def distances(
     """Search the variable graph breadth-first from some variables, through the clauses.
 
     Args:
-        first: int64 ``[2n + 1]`` and
-        clauses: the clauses of every literal.
-        clause_first: int64 ``[m + 1]`` and
-        members: the literals of every clause.
-        sources: int64 ``[k]``, variables from 0.
+        first: int64 ``[2n + 1]``, where the clauses of every literal begin in ``clauses``.
+        clauses: int32, the clauses of every literal.
+        clause_first: int64 ``[m + 1]``, where the literals of every clause begin in ``members``.
+        members: int32, the literals of every clause.
+        sources: int64 ``[k]``, the start variables, counted from 0.
 
     Returns:
         The largest and the mean distance from each source to the variables of its component, int64 ``[k]`` and float64
-        ``[k]``, and the steps.
+        ``[k]``, and the number of steps.
     """
     n, m = len(first) // 2, len(clause_first) - 1
     furthest, means = np.zeros(len(sources), np.int64), np.zeros(len(sources), np.float64)

@@ -1,11 +1,11 @@
 """Features of the graphs of a formula: degrees, clustering, distances and communities.
 
-Degrees and clustering are functions of the structure. In formulas of more than `SOURCES` variables, distances are
-sampled; communities are found by a heuristic; and where clustering takes more than `CLUSTERING_STEPS` steps, it is
-sampled, too. These may change a little when variables are renamed.
+Degrees and clustering do not depend on the names of variables. Some features may change a little when variables are
+renamed: distances, which are sampled in formulas of more than `SOURCES` variables; communities, which are found by a
+heuristic; and clustering, if it would take more than `CLUSTERING_STEPS` steps and is sampled, too.
 
-The variable graph here leaves out clauses of more than `LONGEST` literals, whose pairs would make up nearly all of its
-edges; the clause graph leaves out variables with more than `MOST_OCCURRENCES` occurrences for the same reason.
+The variable graph here leaves out clauses of more than `LONGEST` literals, because their pairs would make up nearly all
+of its edges. The clause graph leaves out variables with more than `MOST_OCCURRENCES` occurrences for the same reason.
 
 Steps of different kinds are counted in proportion to the times measured.
 """
@@ -42,7 +42,12 @@ _Upper = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
 def _variable_graph(tables: Tables) -> tuple[_Upper, int]:
-    """Return the larger neighbours of every variable, in how many clauses each pair is, and the pairs of literals."""
+    """Return the variable graph of the clauses of at most `LONGEST` literals.
+
+    Returns:
+        The larger neighbours of every variable as ``first`` and ``items``, with the number of clauses of each pair; and
+        the number of pairs of literals, which measures the cost.
+    """
     first, clauses, _ = variable_occurrences(*tables.holders)
     kept = restricted((first, clauses), tables.lengths[clauses] <= LONGEST)
     starts, larger, counts, _ = joined(*kept, *transposed(*kept, tables.cnf.num_clauses), 0, _ANY)

@@ -1,15 +1,15 @@
-"""Features of formulas for the prediction of solvers' efforts, in compiled code of this package.
+"""Features of formulas for predicting the effort of solvers, in compiled code of this package.
 
 The set follows SATzilla: Nudelman et al. 2004, "Understanding random SAT: beyond the clauses-to-variables ratio"; Xu
 et al. 2008, "SATzilla: portfolio-based algorithm selection for SAT"; Shavit and Hoos 2024, "Revisiting SATZilla
-features in 2024". The features are new definitions in the same groups, not the same numbers.
+features in 2024". The features belong to the same groups, but their definitions are new, so their values differ.
 
-All are functions of the formula alone: random choices have fixed seeds, and limits are numbers of steps, never seconds.
-All are finite. Names that begin with ``log_`` are log10(1 + x). A ratio whose denominator is 0 is 0, and so are
-statistics of nothing.
+Every feature is finite and a function of the formula alone: random choices have fixed seeds, and limits are numbers of
+steps, never seconds. A feature whose name begins with ``log_`` is log10(1 + x). A ratio is 0 if its denominator is 0,
+and statistics of an empty array are 0.
 
-Some groups may decide a formula while they measure it, and then know what a benchmark asks. Their features whose names
-begin with `SOLVED` say so.
+Some groups may decide a formula while they measure it, so their features may reveal the answer to a benchmark's
+question. The features whose names begin with `SOLVED` tell for which formulas this happened.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ STRUCTURAL_GROUPS = ("size", "balance", "horn", "degrees", "variable_graph", "cl
 """The groups that search for no solution."""
 
 SOLVED = "solved_by_probe_"
-"""How the names of features begin that are 1 where a group decided the formula while it measured it, and else 0."""
+"""Prefix of the names of features that are 1 if a group decided the formula while it measured it, else 0."""
 
 _SECONDS: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {  # seconds per formula and per step, with R2 of seconds over 44 formulas of 100 to 10,000 variables
+    {  # seconds per formula, seconds per step; comments: R2 of the seconds over 44 formulas of 100 to 10,000 variables
         "size": (2.6e-5, 8.1e-9),  # .92
         "balance": (6.7e-5, 2.2e-8),  # .98
         "horn": (6.4e-5, 1.1e-8),  # .95
@@ -93,12 +93,12 @@ _SECONDS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class FeatureReport:
-    """Features of a formula and what measuring them took.
+    """The features of a formula and the cost of measuring them.
 
     Attributes:
-        values: The features.
-        steps: Elementary steps of every group, a function of the formula alone.
-        seconds: What `feature_seconds` makes of the steps.
+        values: The features by name.
+        steps: Number of elementary steps of every group, a function of the formula alone.
+        seconds: Modelled seconds of every group, from `feature_seconds`.
     """
 
     values: Mapping[str, float]
@@ -115,7 +115,7 @@ def features(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> dict[st
 
     Raises:
         ArgumentError: If a group is unknown, or a literal of the formula has no variable.
-        MissingDependency: If the group ``probes`` is asked for and python-sat is not installed.
+        MissingDependency: If ``groups`` has the group ``probes`` and python-sat is not installed.
     """
     return dict(feature_report(cnf, groups).values)
 
@@ -126,7 +126,7 @@ def feature_array(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> ND
 
 
 def feature_report(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> FeatureReport:
-    """Return features and their costs; see `features` for the arguments and errors."""
+    """Return the features of some groups with their costs; see `features` for the arguments and errors."""
     if isinstance(groups, str):
         raise ArgumentError(f"groups is {groups!r}; give a list of groups of features, e.g. [{groups!r}]")
     wanted = set(groups)
@@ -145,8 +145,8 @@ def feature_report(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> F
 def feature_seconds(steps: Mapping[str, int]) -> dict[str, float]:
     """Return the modelled CPU time of groups of features in seconds.
 
-    The model is a constant per group plus a time per step. Its coefficients are fixed, so a formula costs the same
-    wherever it is measured. Each group is charged as if it were measured alone, with the tables that groups share.
+    The model is a constant per group plus a time per step. Its coefficients are fixed, so a formula has the same cost
+    on every machine. Each group is charged as if it were measured alone, including the tables that groups share.
 
     Args:
         steps: Steps by group, from `FeatureReport.steps`.

@@ -1,4 +1,4 @@
-"""The labellers of features: what tabular models read of a formula, and what measuring it costs."""
+"""Labellers of formula features: the inputs of tabular models, and the cost of measuring them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARD_SIZE = 64
 
 
 class FeatureEffort(StrictModel):
-    """How features are measured.
+    """Settings of the measurement of features.
 
     Attributes:
         solver_version: Version of the solvers of the probes, for features that are measured by solvers.
@@ -34,7 +34,7 @@ class FeatureEffort(StrictModel):
 
 
 def columns_of(groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the features of groups, in the order of the columns."""
+    """Return the names of the features of some groups, in the order of the columns."""
     return tuple(name for group in groups for name in FEATURE_GROUPS[group])
 
 
@@ -50,31 +50,31 @@ def _label(name: str, groups: tuple[str, ...], effort: FeatureEffort, number: in
 
 
 def _check(name: str, groups: tuple[str, ...], graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    """Return wrong features: those that are not finite, and counts that differ from those of the graph."""
+    """Return the problems of a label: features that are not finite, and counts that differ from the graph's counts."""
     row, seconds = np.asarray(values[name], np.float64), float(values[f"{name}_seconds"])
     columns = columns_of(groups)
     if not np.isfinite(row).all() or not 0 < seconds < math.inf:
         return [f"the features {name} or their cost of {seconds} seconds are not finite"]
-    found = dict(zip(columns, row.tolist(), strict=True))
+    features = dict(zip(columns, row.tolist(), strict=True))
     cnf = formula_of(graph)
     counts = {"log_variables": cnf.num_variables, "log_clauses": cnf.num_clauses, "log_literals": len(cnf.literals)}
     wrong = [
-        f"{column} is {found[column]:.6g}, but the formula has {count}"
+        f"{column} is {features[column]:.6g}, but the formula has {count}"
         for column, count in counts.items()
-        if column in found and not math.isclose(found[column], math.log10(1 + count), rel_tol=1e-6)
+        if column in features and not math.isclose(features[column], math.log10(1 + count), rel_tol=1e-6)
     ]
     shares = [column for column in columns if column.endswith("_share") or column.startswith(SOLVED)]
-    return wrong + [f"{column} is {found[column]}" for column in shares if not 0 <= found[column] <= 1 + 1e-6]
+    return wrong + [f"{column} is {features[column]}" for column in shares if not 0 <= features[column] <= 1 + 1e-6]
 
 
 def _statistics(name: str, groups: tuple[str, ...], samples: Samples) -> Mapping[str, NDArray[np.float64]]:
-    known = samples.values[f"{name}_failed"] == 0
+    succeeded = samples.values[f"{name}_failed"] == 0
     nothing = np.full(len(samples), math.nan)
-    found = {f"{name}_seconds": np.where(known, samples.values[f"{name}_seconds"], nothing)}
+    columns = {f"{name}_seconds": np.where(succeeded, samples.values[f"{name}_seconds"], nothing)}
     solved = [i for i, column in enumerate(columns_of(groups)) if column.startswith(SOLVED)]
     if solved:
-        found[f"{name}_solved"] = np.where(known, samples.values[name][:, solved].max(axis=1), nothing)
-    return found
+        columns[f"{name}_solved"] = np.where(succeeded, samples.values[name][:, solved].max(axis=1), nothing)
+    return columns
 
 
 def _baselines(samples: Samples) -> Mapping[str, NDArray[np.float64]]:

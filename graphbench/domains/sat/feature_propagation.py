@@ -1,8 +1,8 @@
 """Features of unit propagation after random decisions (the probes of depth of Nudelman et al. 2004).
 
-A dive assigns variables in random order and to random values, with unit propagation after each decision, until a clause
-is violated or all variables have values. The depth of a dive is its number of decisions. Knuth's estimate (1975) of the
-size of the tree of a search is 2 to the power of the depth, on average over dives.
+A dive assigns random values to variables in random order, with unit propagation after each decision, until a clause is
+violated or all variables have values. The depth of a dive is its number of decisions. Knuth's estimate (1975) of the
+size of a search tree is the mean of 2 to the power of the depth over dives.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ def _propagate(
     head: int,
     tail: int,
 ) -> tuple[bool, int, int, int]:
-    """Propagate the literals of the trail from ``head`` on; return whether no clause is violated, head, tail and steps.
+    """Propagate the literals of the trail from ``head`` on.
 
-    ``truth`` is 1 for a true and -1 for a false literal; ``free`` counts the literals of each clause that are not false
-    or whose falsehood was not propagated yet.
+    ``truth`` is 1 for a true literal and -1 for a false one. ``free`` counts the literals of each clause that are not
+    false, or are false but not propagated yet.
+
+    Returns:
+        Whether no clause is violated, the new ``head`` and ``tail``, and the number of steps.
     """
     first, clauses, clause_first, members = relations
     consistent = True
@@ -94,19 +97,20 @@ def dive(
     """Propagate the unit clauses, and then dive several times.
 
     Args:
-        first: int64 ``[2n + 1]`` and
-        clauses: the clauses of every literal.
-        clause_first: int64 ``[m + 1]`` and
-        members: the literals of every clause.
-        depths: Depths at which assignments by propagation are counted; those of a dive that ends earlier are counted
-            at its end.
+        first: int64 ``[2n + 1]``, where the clauses of every literal begin in ``clauses``.
+        clauses: int32, the clauses of every literal.
+        clause_first: int64 ``[m + 1]``, where the literals of every clause begin in ``members``.
+        members: int32, the literals of every clause.
+        depths: Depths at which assignments by propagation are counted; if a dive ends earlier, they are counted at its
+            end.
         dives: Number of dives.
-        key: Seeds them.
+        key: Seed of the dives.
 
     Returns:
-        The status after the unit clauses (0 conflict, 1 open, 2 all variables have values) and how many variables they
-        assign; of every dive the assignments by propagation at every depth, int64 ``[dives, depths]``, its depth and
-        its status at its end (0 or 2), int64 ``[dives]``; and the steps. Without an open status there are no dives.
+        The status after the unit clauses (0 conflict, 1 open, 2 all variables have values) and the number of variables
+        that the unit clauses assign; for every dive, the number of assignments by propagation at every depth, int64
+        ``[dives, depths]``, the depth of the dive and its final status (0 or 2), int64 ``[dives]``; and the number of
+        steps. Dives take place only if the status after the unit clauses is open.
     """
     relations = (first, clauses, clause_first, members)
     n, m = len(first) // 2, len(clause_first) - 1
@@ -177,7 +181,7 @@ def _measure(tables: Tables) -> tuple[list[float], int]:
 
 
 def _log_tree(depth: list[int]) -> float:
-    """Return the base-2 logarithm of the mean of 2 to the power of each depth, 0 without depths."""
+    """Return the base-2 logarithm of the mean of 2 ** depth, 0 for an empty list."""
     if not depth:
         return 0.0
     most = max(depth)

@@ -16,7 +16,7 @@ from graphbench.domains.sat.feature_base import formula_file
 
 SATZILLA_PREFIX = "satzilla_"
 SATZILLA_GROUPS = ("base", "unit", "dia", "structure", "sp", "ncnf-graphs", "ncnf-constraints", "ncnf-rwh")
-"""The groups that take a second or less on small formulas, and are the same in every run."""
+"""The groups that take at most a second on small formulas and give the same features in every run."""
 _SLOW = ("cl", "ls", "lp", "lobjois")
 _TIME = "featuretime"
 
@@ -26,9 +26,10 @@ def satzilla_features(
 ) -> dict[str, float]:
     """Return features of the package satzilla, with `SATZILLA_PREFIX` before their names.
 
-    The package simplifies the formula with SatELite first. The times that it reports are left out, so the features of
-    `SATZILLA_GROUPS` are the same in every run. The groups ``cl``, ``ls`` and ``lp`` are stopped by the clock, so their
-    features depend on the machine, and ``lobjois`` takes several seconds; they are measured only if they are named.
+    The package simplifies the formula with SatELite first. The times that the package reports are left out, so the
+    features of `SATZILLA_GROUPS` are the same in every run. The groups ``cl``, ``ls`` and ``lp`` are stopped by the
+    clock, so their features depend on the machine, and the group ``lobjois`` takes several seconds; these four groups
+    are measured only if they are named.
 
     Args:
         cnf: The formula.
@@ -49,10 +50,10 @@ def satzilla_features(
     with formula_file(cnf) as path:
         package = _package()
         try:
-            found = package.extract_features_from_path(str(path), groups=list(wanted), **limits)
+            measured = package.extract_features_from_path(str(path), groups=list(wanted), **limits)
         except package.FeatureExtractionError as error:
             raise SolverError(f"the package satzilla failed on the formula: {error}") from error
-    return {SATZILLA_PREFIX + name: float(value) for name, value in found.items() if not name.endswith(_TIME)}
+    return {SATZILLA_PREFIX + name: float(value) for name, value in measured.items() if not name.endswith(_TIME)}
 
 
 def _package() -> Any:

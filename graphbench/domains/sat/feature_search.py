@@ -1,6 +1,6 @@
-"""Features of two local searches with a limit of flips (Nudelman et al. 2004, group 6).
+"""Features of two local searches with a limited number of flips (Nudelman et al. 2004, group 6).
 
-Empty clauses are violated whatever the values of variables: they count as violated, and the searches do without them.
+Empty clauses are violated under every assignment: they count as violated, and the searches leave them out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphbench.domains.sat.graph_kernels import transposed
 
 RUNS = 4
 WALKSAT_FLIPS = 10_000
-BREAKOUT_FLIPS = 5_000  # a flip takes about four times as long as one of WalkSAT
+BREAKOUT_FLIPS = 5_000  # a flip takes about four times as long as a flip of WalkSAT
 
 
 def _measure(search: Callable[..., Any], limit: int, tables: Tables) -> tuple[list[float], int]:

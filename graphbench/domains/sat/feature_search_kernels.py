@@ -1,6 +1,6 @@
-"""Two compiled local searches with limits of flips: WalkSAT/SKC and a greedy descent with breakout weights.
+"""Two compiled local searches with a limited number of flips: WalkSAT/SKC and a greedy descent with breakout weights.
 
-Both give one row of numbers per run, in the order of `COLUMNS`.
+Both return one row of numbers per run, in the order of `COLUMNS`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from graphbench.core.kernels import inner, kernel
 from graphbench.core.rng import below, next_u64, seed
 
 COLUMNS = ("initial", "best", "best_flip", "first_minimum", "first_minimum_flip", "final", "flips")
-"""Violated clauses at the start, at best, at the first local minimum and at the end, and after how many flips."""
+"""Numbers of violated clauses at the start, at the best point, at the first local minimum and at the end; numbers of
+flips until the best point, until the first local minimum, and in all."""
 
 _INITIAL, _BEST, _BEST_FLIP, _MINIMUM, _MINIMUM_FLIP, _FINAL, _FLIPS = range(7)
 _TOP = np.uint64(63)
 _DRAWS = 8
-_FLIP_STEPS = 3  # a step of a flip of `breakout` takes about three times as long as one of its weights
+_FLIP_STEPS = 3  # a step of a flip in `breakout` takes about three times as long as a step that raises a weight
 
 
 @inner
@@ -32,7 +33,7 @@ def _random_values(state: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
 def _count_true(
     values: NDArray[np.bool_], clause_first: NDArray[np.int64], members: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return how many literals of each clause are true, and the exclusive or of their codes, int32 ``[m]``."""
+    """Return the number of true literals of each clause and the exclusive or of their codes, int32 ``[m]`` each."""
     m = len(clause_first) - 1
     count, mixed = np.zeros(m, np.int32), np.zeros(m, np.int32)
     for j in range(m):
@@ -44,29 +45,32 @@ def _count_true(
 
 
 @inner
-def _add(item: int, items: NDArray[np.int32], place: NDArray[np.int32], size: int) -> int:
-    """Add an item to a list with known places; return the new size."""
-    if place[item] < 0:
-        items[size], place[item] = item, size
+def _add(item: int, items: NDArray[np.int32], position: NDArray[np.int32], size: int) -> int:
+    """Add an item to a list unless the list holds it; return the new size.
+
+    ``position`` int32 holds the position of every item in the list, -1 for items that are not in it.
+    """
+    if position[item] < 0:
+        items[size], position[item] = item, size
         return size + 1
     return size
 
 
 @inner
-def _remove(item: int, items: NDArray[np.int32], place: NDArray[np.int32], size: int) -> int:
-    """Remove an item from such a list, if it is there; return the new size."""
-    at = place[item]
-    if at < 0:
+def _remove(item: int, items: NDArray[np.int32], position: NDArray[np.int32], size: int) -> int:
+    """Remove an item from a list as in `_add`, if the list holds it; return the new size."""
+    slot = position[item]
+    if slot < 0:
         return size
-    items[at] = items[size - 1]
-    place[items[at]] = at
-    place[item] = -1
+    items[slot] = items[size - 1]
+    position[items[slot]] = slot
+    position[item] = -1
     return size - 1
 
 
 @inner
 def _record(row: NDArray[np.int64], violated: int, flip: int, before: int) -> None:
-    """Note the number of violated clauses after a flip, and the first flip that does not lower it."""
+    """Record the number of violated clauses after a flip, and the first flip that does not lower this number."""
     if violated < row[_BEST]:
         row[_BEST], row[_BEST_FLIP] = violated, flip
     if row[_MINIMUM_FLIP] < 0 and violated >= before:
@@ -82,10 +86,10 @@ def _finish(row: NDArray[np.int64], violated: int, flips: int) -> None:
 
 @inner
 def _pick(state: NDArray[np.uint64], clause: NDArray[np.int32], breaks: NDArray[np.int32]) -> int:
-    """Return the variable of a violated clause to flip.
+    """Choose the variable of a violated clause that is flipped.
 
-    It is one whose flip violates the fewest clauses that hold, and with probability 1/2 a random one instead if every
-    flip violates some.
+    The chosen variable violates the fewest satisfied clauses when it is flipped. If every flip violates some clause, a
+    random variable of the clause is chosen instead with probability 1/2.
     """
     least, ties, chosen = 1 << 30, 0, clause[0] >> 1
     for code in clause:
@@ -114,16 +118,16 @@ def walksat(
     """Run WalkSAT/SKC (Selman, Kautz and Cohen 1994) with noise 1/2.
 
     Args:
-        first: int64 ``[2n + 1]`` and
-        clauses: the clauses of every literal.
-        clause_first: int64 ``[m + 1]`` and
-        members: the literals of every clause. None may be empty.
+        first: int64 ``[2n + 1]``, where the clauses of every literal begin in ``clauses``.
+        clauses: int32, the clauses of every literal.
+        clause_first: int64 ``[m + 1]``, where the literals of every clause begin in ``members``.
+        members: int32, the literals of every clause. No clause may be empty.
         runs: Number of runs.
-        limit: Flips of a run at most.
-        key: Seeds them.
+        limit: Largest number of flips of a run.
+        key: Seed of the runs.
 
     Returns:
-        int64 ``[runs, 7]``, a row of `COLUMNS` per run, and the steps.
+        int64 ``[runs, 7]``, a row of `COLUMNS` per run, and the number of steps.
     """
     n, m = len(first) // 2, len(clause_first) - 1
     rows = np.zeros((runs, 7), np.int64)
@@ -132,11 +136,11 @@ def walksat(
         state = seed(key, r, 0, 1)
         values = _random_values(state, n)
         count, mixed = _count_true(values, clause_first, members)
-        violated, place, breaks = np.empty(m, np.int32), np.full(m, -1, np.int32), np.zeros(n, np.int32)
+        violated, position, breaks = np.empty(m, np.int32), np.full(m, -1, np.int32), np.zeros(n, np.int32)
         size = 0
         for j in range(m):
             if count[j] == 0:
-                size = _add(j, violated, place, size)
+                size = _add(j, violated, position, size)
             elif count[j] == 1:
                 breaks[mixed[j] >> 1] += 1
         rows[r, _INITIAL] = rows[r, _BEST] = size
@@ -153,14 +157,14 @@ def walksat(
                 count[j] -= 1
                 mixed[j] ^= false
                 if count[j] == 0:
-                    size = _add(j, violated, place, size)
+                    size = _add(j, violated, position, size)
                     breaks[v] -= 1
                 elif count[j] == 1:
                     breaks[mixed[j] >> 1] += 1
             for k in range(first[false ^ 1], first[(false ^ 1) + 1]):
                 j = clauses[k]
                 if count[j] == 0:
-                    size = _remove(j, violated, place, size)
+                    size = _remove(j, violated, position, size)
                     breaks[v] += 1
                 elif count[j] == 1:
                     breaks[mixed[j] >> 1] -= 1
@@ -186,22 +190,23 @@ def breakout(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
     """Run a greedy descent (GSAT, Selman et al. 1992) with breakout weights (Morris 1993) against local minima.
 
-    A flip takes the best of 8 random variables among those that lower the weight of violated clauses. Where there
-    is none, the weight of every violated clause grows by 1, which counts as a flip. The first local minimum is the
-    first such place. The parts stand in one function because calls with arrays in its loops double its time.
+    A variable is good if flipping it lowers the total weight of violated clauses. A flip draws 8 random good variables
+    and takes the best of them. If no variable is good, the weight of every violated clause grows by 1, which counts as
+    a flip; the first time that this happens is the first local minimum. All steps are in one function because calls
+    with arrays inside its loops would double the time.
 
     Args:
-        first: As for `walksat`, as are the others.
-        clauses: The clauses of every literal.
-        clause_first: Where the literals of every clause begin.
-        members: The literals of every clause.
+        first: int64 ``[2n + 1]``, as for `walksat`.
+        clauses: int32, the clauses of every literal.
+        clause_first: int64 ``[m + 1]``, where the literals of every clause begin.
+        members: int32, the literals of every clause. No clause may be empty.
         runs: Number of runs.
-        limit: Flips of a run at most.
-        key: Seeds them.
+        limit: Largest number of flips of a run.
+        key: Seed of the runs.
 
     Returns:
-        int64 ``[runs, 7]``, a row of `COLUMNS` per run; int32 ``[runs, limit]``, the variables flipped, -1 where the
-        weights grew and after the end; and the steps.
+        int64 ``[runs, 7]``, a row of `COLUMNS` per run; int32 ``[runs, limit]``, the flipped variables, -1 where the
+        weights grew and after the end of a run; and the number of steps.
     """
     n, m = len(first) // 2, len(clause_first) - 1
     rows, flipped = np.zeros((runs, 7), np.int64), np.full((runs, limit), -1, np.int32)
@@ -210,26 +215,26 @@ def breakout(
         state = seed(key, r, 0, 2)
         values = _random_values(state, n)
         count, mixed = _count_true(values, clause_first, members)
-        violated, place, weight = np.empty(m, np.int32), np.full(m, -1, np.int32), np.ones(m, np.int64)
-        score, good, good_place = np.zeros(n, np.int64), np.empty(n, np.int32), np.full(n, -1, np.int32)
-        size = found = 0
+        violated, position, weight = np.empty(m, np.int32), np.full(m, -1, np.int32), np.ones(m, np.int64)
+        score, good, good_position = np.zeros(n, np.int64), np.empty(n, np.int32), np.full(n, -1, np.int32)
+        size = num_good = 0
         for j in range(m):
             if count[j] == 0:
-                size = _add(j, violated, place, size)
+                size = _add(j, violated, position, size)
                 for k in range(clause_first[j], clause_first[j + 1]):
                     score[members[k] >> 1] += 1
             elif count[j] == 1:
                 score[mixed[j] >> 1] -= 1
         for v in range(n):
             if score[v] > 0:
-                found = _add(v, good, good_place, found)
+                num_good = _add(v, good, good_position, num_good)
         row = rows[r]
         row[_INITIAL] = row[_BEST] = size
         row[_MINIMUM_FLIP] = -1
         flips = 0
         while flips < limit and size > 0:
             flips += 1
-            if found == 0:
+            if num_good == 0:
                 if row[_MINIMUM_FLIP] < 0:
                     row[_MINIMUM], row[_MINIMUM_FLIP] = size, flips - 1
                 for i in range(size):
@@ -240,11 +245,11 @@ def breakout(
                         u = members[k] >> 1
                         score[u] += 1
                         if score[u] > 0:
-                            found = _add(u, good, good_place, found)
+                            num_good = _add(u, good, good_position, num_good)
                 continue
-            v = good[below(state, found)]
+            v = good[below(state, num_good)]
             for _ in range(_DRAWS - 1):
-                u = good[below(state, found)]
+                u = good[below(state, num_good)]
                 v = u if score[u] > score[v] else v
             false = 2 * v + (0 if values[v] else 1)
             values[v] = not values[v]
@@ -260,23 +265,23 @@ def breakout(
                     steps += _FLIP_STEPS
                     if old + side == 1:  # the clause becomes violated (side 0) or stops being violated (side 1)
                         change = -weight[j] if side else weight[j]
-                        size = _remove(j, violated, place, size) if side else _add(j, violated, place, size)
+                        size = _remove(j, violated, position, size) if side else _add(j, violated, position, size)
                         score[v] += change
                         steps += _FLIP_STEPS * (clause_first[j + 1] - clause_first[j])
                         for at in range(clause_first[j], clause_first[j + 1]):
                             u = members[at] >> 1
                             score[u] += change
                             if score[u] > 0:
-                                found = _add(u, good, good_place, found)
+                                num_good = _add(u, good, good_position, num_good)
                             else:
-                                found = _remove(u, good, good_place, found)
-                    elif old + side == 2:  # one other literal holds it alone (side 0), or no longer alone (side 1)
+                                num_good = _remove(u, good, good_position, num_good)
+                    elif old + side == 2:  # a single other literal is true (side 0), or was true until now (side 1)
                         u = (mixed[j] ^ code if side else mixed[j]) >> 1
                         score[u] += weight[j] if side else -weight[j]
                         if score[u] > 0:
-                            found = _add(u, good, good_place, found)
+                            num_good = _add(u, good, good_position, num_good)
                         else:
-                            found = _remove(u, good, good_place, found)
+                            num_good = _remove(u, good, good_position, num_good)
             if size < row[_BEST]:
                 row[_BEST], row[_BEST_FLIP] = size, flips
         _finish(row, size, flips)

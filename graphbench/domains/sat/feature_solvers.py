@@ -1,7 +1,7 @@
-"""Features of short runs of complete solvers, each stopped by its number of conflicts (python-sat).
+"""Features of short runs of complete solvers (python-sat), each run stopped after a number of conflicts.
 
-A limit of conflicts makes a run deterministic, which a limit of time does not. A run that decides the formula is
-marked, for then its features tell much of what a benchmark asks.
+A limit on conflicts makes a run deterministic, unlike a limit on time. A feature marks runs that decide the formula,
+because the other features of such a run may reveal the answer to a benchmark's question.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from graphbench.core.errors import MissingDependency
 from graphbench.domains.sat.feature_tables import Group, Tables, log, ratio
 
 _RUNS = (("minisat22", 500), ("minisat22", 2000), ("cadical195", 500))
-_STEPS_PER_PROPAGATION = {"minisat22": 2, "cadical195": 5}  # in proportion to the times measured, as are the next two
+_STEPS_PER_PROPAGATION = {"minisat22": 2, "cadical195": 5}  # in proportion to the measured times, like the next two
 _STEPS_PER_CONFLICT = 60
 _STEPS_PER_LITERAL = 3  # passed to a solver
 _COUNTS = ("conflicts", "decisions", "propagations", "restarts")
@@ -41,7 +41,7 @@ def _measure(tables: Tables) -> tuple[list[float], int]:
 
 
 def _run(solvers: Any, name: str, conflicts: int, clauses: list[list[int]]) -> tuple[dict[str, int], bool]:
-    """Return the counts of a run that stops after some conflicts, and whether it decided the formula."""
+    """Run a solver with a limit on conflicts; return the counts of the run and whether it decided the formula."""
     with solvers.Solver(name, bootstrap_with=clauses) as solver:
         solver.conf_budget(conflicts)
         answer = solver.solve_limited()

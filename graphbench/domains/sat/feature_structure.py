@@ -1,6 +1,6 @@
 """Features of a formula's sizes, signs, Horn clauses and degrees (Nudelman et al. 2004, groups 1 to 3 and 5).
 
-They are functions of the formula's structure: renaming variables, or reordering clauses or literals, changes nothing.
+The features do not change when variables are renamed or when clauses or literals are reordered.
 Statistics over variables cover the variables that occur.
 """
 
@@ -75,7 +75,7 @@ def _horn(tables: Tables) -> tuple[list[float], int]:
 
 
 def _occurrences_in(tables: Tables, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how often each variable that occurs does so in the chosen clauses."""
+    """Return the number of occurrences of each used variable in the chosen clauses."""
     first, clauses = tables.holders
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen[clauses])])
     result: NDArray[np.int64] = np.diff(before[first[::2]])[tables.used]

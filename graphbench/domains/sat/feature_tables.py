@@ -1,4 +1,4 @@
-"""What the groups of features share: the relations of a formula and statistics of its counts."""
+"""Tools that all groups of features share: the relations of a formula and the statistics of its counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphbench.domains.sat.graph_kernels import (
 )
 
 KEY = np.uint64(0x5A7_FEA7)
-"""Seeds every random choice of a feature; it is fixed, so features are functions of the formula alone."""
+"""Seed of every random choice of a feature; it is fixed, so features are functions of the formula alone."""
 
 STATISTICS = ("mean", "cv", "min", "max", "entropy")
 LOG_STATISTICS = ("log_mean", "cv", "log_min", "log_max", "entropy")
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
     Attributes:
         names: The names of the features.
-        measure: Returns their values, in the order of the names, and how many elementary steps they took.
+        measure: Returns the values of the features, in the order of the names, and the number of elementary steps.
     """
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ class Tables:
 
     @property
     def size(self) -> int:
-        """The number of variables, clauses and literals together: the steps that building the tables takes."""
+        """The number of variables, clauses and literals together, which counts the steps of building the tables."""
         return self.cnf.num_variables + self.cnf.num_clauses + len(self.cnf.literals)
 
     @cached_property
@@ -83,7 +83,7 @@ class Tables:
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
-        """Bool ``[n]``: which variables occur."""
+        """Bool ``[n]``: whether each variable occurs in a clause."""
         return self.degrees.sum(axis=1) > 0
 
 
@@ -93,15 +93,15 @@ def names(prefix: str, statistics: tuple[str, ...] = STATISTICS) -> tuple[str, .
 
 
 def statistics(values: NDArray[Any], logs: bool = False) -> list[float]:
-    """Return mean, coefficient of variation, least, largest and entropy of some numbers; zeros if there are none.
+    """Return the mean, coefficient of variation, minimum, maximum and entropy of an array; zeros if it is empty.
 
-    The entropy is that of the distribution of the distinct values, in bits. The coefficient of variation is the
-    standard deviation (of a population) over the mean, 0 if the mean is 0. The sums are rounded once, so they do not
-    depend on the order of the values.
+    The entropy of the distribution of the distinct values is in bits. The coefficient of variation is the population
+    standard deviation over the mean, 0 if the mean is 0. The sums are rounded once, so they do not depend on the order
+    of the values.
 
     Args:
         values: Numbers of at least 0.
-        logs: Whether mean, least and largest are returned as `log`.
+        logs: Whether the mean, minimum and maximum are transformed by `log`.
     """
     if len(values) == 0:
         return [0.0] * 5
@@ -131,6 +131,6 @@ def ratio(part: float, whole: float) -> float:
 
 
 def restricted(relation: Relation, kept: NDArray[np.bool_]) -> Relation:
-    """Return a relation with only some of its pairs, bool ``[pairs]``."""
+    """Return the relation without the pairs for which ``kept`` bool ``[pairs]`` is False."""
     first, items = relation
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[first], items[kept]

@@ -1,4 +1,7 @@
-"""Independent checks of drawn formulas: structure of their graphs and limits of size; no drawing kernel is called."""
+"""Independent checks of drawn formulas: the structure of their graphs and limits of size.
+
+The checks call none of the kernels that draw formulas.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,18 @@ def check_formulas(parameters: Any, samples: Samples) -> list[str]:
     """Return the problems of the samples, each naming the formula; an empty list if there are none.
 
     Args:
-        parameters: What the split holds (``SatParameters``).
+        parameters: The parameters of the split (``SatParameters``).
         samples: The variable-clause graphs of the formulas.
     """
-    found = []
+    problems = []
     for i in range(len(samples)):
         nodes = slice(*samples.node_ptr[i : i + 2].tolist())
         edges = slice(*samples.edge_ptr[i : i + 2].tolist())
         is_clause = np.asarray(samples.values["is_clause"][nodes]) != 0
         problem = _problem(parameters, is_clause, np.asarray(samples.edges[edges], np.int64))
         if problem is not None:
-            found.append(f"formula {i}: {problem}")
-    return found
+            problems.append(f"formula {i}: {problem}")
+    return problems
 
 
 def _problem(parameters: Any, is_clause: NDArray[np.bool_], edges: NDArray[np.int64]) -> str | None:

@@ -1,9 +1,9 @@
-"""Folders of DIMACS files as a dataset of formulas, and formulas written as such a folder.
+"""Folders of DIMACS files, read as a dataset of formulas and written from formulas.
 
 The splits are the sub-folders ``train``, ``val`` and ``test``; every other sub-folder with formulas is an
-out-of-distribution split of its name. In a folder without sub-folders, formulas are assigned by the order of their
-`gbdhash`: the first tenth is ``test``, the second tenth ``val``, the rest ``train``. The formulas of a split are in the
-alphabetical order of their file names, and the feature ``name`` holds these names.
+out-of-distribution split with the sub-folder's name. If a folder has no sub-folders, its formulas are assigned to
+splits in the order of their `gbdhash`: the first tenth is ``test``, the second tenth ``val``, the rest ``train``. The
+formulas of a split are in the alphabetical order of their file names, and the feature ``name`` holds the file names.
 """
 
 from __future__ import annotations
@@ -32,63 +32,63 @@ MAX_LITERALS = 100_000_000
 _HELD_OUT = 10  # one formula in ten is for testing, one in ten for validation
 
 Formulas = Mapping[str, Cnf]
-"""Name of the file -> formula in canonical form."""
+"""File name -> formula in canonical form."""
 
 
 def read_formula(path: Path) -> Cnf:
-    """Return the formula of a file in canonical form and without unused variables, as datasets hold it.
+    """Return the formula of a file in canonical form and without unused variables, as it is stored in datasets.
 
     Raises:
-        FormulaError: If the file is malformed or too large, or nothing is left to solve: there is no clause, or an
-            empty one.
+        FormulaError: If the file is malformed or too large, or the formula is already decided: it has no clause, or an
+            empty clause.
     """
     return canonical_formula(read_dimacs(path, max_literals=MAX_LITERALS), path)
 
 
 def canonical_formula(cnf: Cnf, path: Path) -> Cnf:
-    """Return a formula that was read from a file as datasets hold it; see :func:`read_formula`."""
+    """Return a formula that was read from a file in the form stored in datasets; see :func:`read_formula`."""
     if cnf.num_variables > MAX_VARIABLES:
         raise FormulaError(
             f"{path} has {cnf.num_variables:,} variables; datasets take formulas of at most {MAX_VARIABLES:,}"
         )
-    found = cnf.canonical().without_unused_variables()
-    if is_decided(found):
-        why = "a clause is empty" if found.num_clauses else "it has no clause but those that always hold"
+    formula = cnf.canonical().without_unused_variables()
+    if is_decided(formula):
+        why = "a clause is empty" if formula.num_clauses else "it has no clause but those that always hold"
         raise FormulaError(f"{path} is decided before any search: {why}; remove the file")
-    return found
+    return formula
 
 
 def read_formulas(folder: Path) -> dict[str, dict[str, Cnf]]:
-    """Return split -> name of the file -> formula of a folder; see the module for the splits.
+    """Return split -> file name -> formula for a folder; the module's docstring describes the splits.
 
     Raises:
-        FormulaError: If there is no formula, one is malformed, too large, decided or there twice, or there are too few
-            for three splits.
+        FormulaError: If the folder holds no formula or too few for three splits, or a formula is malformed, too large,
+            decided or present twice.
         StoreError: If the folder cannot be read.
     """
     with clear_errors(folder, "read", "choose another folder"):
-        parts = {place.name: paths for place in sorted(folder.iterdir()) if (paths := _files(place))}
-        own = _files(folder)
-    if parts and own:
+        parts = {child.name: paths for child in sorted(folder.iterdir()) if (paths := _files(child))}
+        direct = _files(folder)
+    if parts and direct:
         raise FormulaError(
-            f"{folder} holds formulas ({own[0].name}) beside sub-folders of formulas ({next(iter(parts))}); move them "
-            "into a sub-folder, which is their split"
+            f"{folder} holds formulas ({direct[0].name}) beside sub-folders of formulas ({next(iter(parts))}); move "
+            "them into a sub-folder, which is their split"
         )
-    if not parts and not own:
+    if not parts and not direct:
         kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise FormulaError(f"{folder} holds no formula; expected are files named {kinds}")
-    listed = parts or {"": own}
-    found = {split: {path.name: read_formula(path) for path in files} for split, files in listed.items()}
-    _require_distinct(folder, found)
+    listed = parts or {"": direct}
+    formulas = {split: {path.name: read_formula(path) for path in files} for split, files in listed.items()}
+    _require_distinct(folder, formulas)
     if not parts:
-        return _assigned(folder, found[""])
-    missing = [split for split in CORE_SPLITS if split not in found]
+        return _assigned(folder, formulas[""])
+    missing = [split for split in CORE_SPLITS if split not in formulas]
     if missing:
         raise FormulaError(
-            f"{folder} has the sub-folders {', '.join(found)}, but {missing[0]!r} is missing or holds no formula; give "
-            f"{', '.join(CORE_SPLITS)}, or no sub-folders"
+            f"{folder} has the sub-folders {', '.join(formulas)}, but {missing[0]!r} is missing or holds no formula; "
+            f"give {', '.join(CORE_SPLITS)}, or no sub-folders"
         )
-    return found
+    return formulas
 
 
 def _files(folder: Path) -> list[Path]:
@@ -112,22 +112,22 @@ def _assigned(folder: Path, formulas: Formulas) -> dict[str, dict[str, Cnf]]:
         raise FormulaError(f"{folder} holds {len(formulas)} formulas; train, val and test need at least one each")
     split = splits_by_hash([cnf.gbdhash for cnf in formulas.values()])
     return {
-        name: {file: cnf for (file, cnf), own in zip(formulas.items(), split, strict=True) if own == name}
+        name: {file: cnf for (file, cnf), chosen in zip(formulas.items(), split, strict=True) if chosen == name}
         for name in CORE_SPLITS
     }
 
 
 def splits_by_hash(hashes: Sequence[str]) -> list[str]:
-    """Return the split of each of three or more formulas or instances by the order of their hashes.
+    """Assign three or more formulas or instances to splits by the order of their hashes; return the split of each.
 
-    The first tenth of them, at least one, is ``test``, the second ``val``, the rest ``train``.
+    The first tenth in this order (at least one) is ``test``, the second tenth ``val``, the rest ``train``.
     """
     order = sorted(range(len(hashes)), key=lambda i: hashes[i])
     tenth = max(1, len(hashes) // _HELD_OUT)
-    found = ["train"] * len(hashes)
-    for place, i in enumerate(order[: 2 * tenth]):
-        found[i] = "test" if place < tenth else "val"
-    return found
+    splits = ["train"] * len(hashes)
+    for rank, i in enumerate(order[: 2 * tenth]):
+        splits[i] = "test" if rank < tenth else "val"
+    return splits
 
 
 def _as_samples(folder: Path) -> dict[str, Samples]:
@@ -149,7 +149,7 @@ def write_formulas(formulas: Iterable[Cnf], folder: Path, suffix: str = ".cnf.xz
 
     Args:
         formulas: The formulas.
-        folder: Where to write; it is created.
+        folder: The folder to write to; it is created.
         suffix: One of ``SUFFIXES``.
 
     Returns:

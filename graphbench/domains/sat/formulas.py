@@ -1,4 +1,4 @@
-"""Formulas as samples, and back: the graph of variables and clauses, whose edges are signed."""
+"""Conversion of formulas to samples and back: a sample is the graph of variables and clauses with signed edges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def formulas_as_samples(formulas: Sequence[Cnf], families: NDArray[np.int64]) ->
 
     Args:
         formulas: The formulas.
-        families: int64, one per formula, its family.
+        families: int64, the family of every formula.
 
     Returns:
         Samples with the features ``is_clause`` (nodes), ``negated`` (edges) and ``family`` (graphs).
@@ -92,7 +92,11 @@ def _by_clause(
     edges: NDArray[np.integer[Any]],
     negated: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Sort the literals of all formulas by clause; they come sorted by variable."""
+    """Sort the literals of all formulas by clause; the input is sorted by variable.
+
+    Returns:
+        ``ptr`` int64 ``[m + 1]``, where the literals of every clause begin, and the literals int32 ``[L]``.
+    """
     ptr = np.zeros(clauses.sum() + 1, np.int64)
     first = 0
     for s in range(len(variables)):
@@ -101,14 +105,14 @@ def _by_clause(
         first += clauses[s]
     for j in range(first):
         ptr[j + 1] += ptr[j]
-    place = ptr[:-1].copy()
+    end = ptr[:-1].copy()
     literals = np.empty(len(negated), np.int32)
     first = 0
     for s in range(len(variables)):
         for e in range(edge_ptr[s], edge_ptr[s + 1]):
             clause = first + np.int64(edges[e, 1]) - variables[s]
             literal = np.int32(edges[e, 0]) + np.int32(1)
-            literals[place[clause]] = -literal if negated[e] else literal
-            place[clause] += 1
+            literals[end[clause]] = -literal if negated[e] else literal
+            end[clause] += 1
         first += clauses[s]
     return ptr, literals

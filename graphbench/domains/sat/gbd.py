@@ -2,10 +2,11 @@
 
 Iser and Jabs, "Global Benchmark Database", SAT 2024. A database is a SQLite file with the table ``features``, one
 row per formula, and a table with the columns ``hash`` and ``value`` for each feature that may have several values; or a
-file of comma-separated values with a column ``hash``. Databases are opened for reading alone.
+file of comma-separated values with a column ``hash``. Databases are opened read-only.
 
-Times in such databases are processor times on a machine of their authors. They are no labels of this package's solvers,
-whose effort is modelled; they become the costs of a scenario (:func:`gbd_scenario`), which ``sat/aslib`` reads.
+The times in a database are processor times on the authors' machine. They are not used as labels of this package's
+solvers, because the labels are modelled effort. They become the costs of a scenario (:func:`gbd_scenario`), and
+``sat/aslib`` reads the scenario.
 """
 
 from __future__ import annotations
@@ -28,39 +29,40 @@ from graphbench.core.untrusted import open_regular, open_regular_text
 from graphbench.domains.sat.scenarios import STATUSES, Scenario
 
 _HASH, _VALUE, _FEATURES = "hash", "value", "features"
-_NONE = ("", "None", "empty", "NULL")  # what GBD writes where there is no value
+_NONE = ("", "None", "empty", "NULL")  # texts by which GBD marks a missing value
 _UNSOLVED = {status: STATUSES.index(status) for status in STATUSES[1:]}
 _DIGEST = re.compile(r"[0-9a-f]{32}")
-_MOST_CELLS = 20_000_000  # 100 bytes of memory each
-_MOST_VALUE = 1 << 20  # bytes of a value, a row or the definition of a table
-_TEXT_GROWTH, _LEAST_TEXT = 8, 1 << 20  # characters of all values, in bytes of the file, and in any case
-_GENERATED = (2, 3)  # kinds of columns, beside plain (0) and hidden ones (1), in PRAGMA table_xinfo
+_MAX_VALUES = 20_000_000  # each takes about 100 bytes of memory
+_MAX_VALUE_BYTES = 1 << 20  # bytes of a value, a row or the definition of a table
+_TEXT_GROWTH = 8  # all values together may have this many characters per byte of the file ...
+_MIN_TEXT_LIMIT = 1 << 20  # ... plus this many characters
+_GENERATED = (2, 3)  # codes of generated columns in PRAGMA table_xinfo; plain columns have 0, hidden ones 1
 
 Columns = dict[str, dict[str, tuple[str, ...]]]
-"""Feature -> gbdhash -> values, without those that stand for none."""
+"""Feature -> gbdhash -> values; missing values are left out."""
 
 
 def read_gbd(path: Path) -> Columns:
-    """Return the features of a database of GBD by gbdhash; a feature with one value per formula has tuples of one.
+    """Return the features of a GBD database by gbdhash; a single value of a formula is a tuple of one text.
 
     Raises:
         StoreError: If the file cannot be read, is neither a SQLite database of GBD nor a CSV file with a column
-            ``hash``, holds a key that is no gbdhash, or is too large.
+            ``hash``, holds a key that is not a gbdhash, or is too large.
     """
     if not path.is_file():
         raise StoreError(f"{path} is no file; give a database of GBD (.db) or a CSV file with a column {_HASH!r}")
     with open_regular(path) as file:
         is_database = file.read(16).startswith(b"SQLite format 3\0")
-    found = _read_sqlite(path) if is_database else _read_csv(path)
-    for column in found.values():
+    columns = _read_sqlite(path) if is_database else _read_csv(path)
+    for column in columns.values():
         wrong = next((key for key in column if not _DIGEST.fullmatch(key)), None)
         if wrong is not None:
             raise StoreError(f"{path}: {wrong!r:.60} is no gbdhash, which has 32 hexadecimal digits")
-    return found
+    return columns
 
 
 def _read_csv(path: Path) -> Columns:
-    found: Columns = {}
+    columns: Columns = {}
     seen: dict[str, int] = {}
     cells = _Cells(path)
     try:
@@ -68,10 +70,10 @@ def _read_csv(path: Path) -> Columns:
             rows = csv.reader(limited_lines(file), strict=True)
             header = [word.strip() for word in next(rows, [])]
             if header.count(_HASH) != 1 or len(set(header)) < len(header):
-                what = "has a column twice" if len(set(header)) < len(header) else f"has no column {_HASH!r}"
-                raise StoreError(f"{path} {what}; is it a CSV file of GBD?")
+                fault = "has a column twice" if len(set(header)) < len(header) else f"has no column {_HASH!r}"
+                raise StoreError(f"{path} {fault}; is it a CSV file of GBD?")
             key = header.index(_HASH)
-            found = {name: {} for name in header if name != _HASH}
+            columns = {name: {} for name in header if name != _HASH}
             for row in rows:
                 if not row:
                     continue
@@ -87,30 +89,32 @@ def _read_csv(path: Path) -> Columns:
                 cells.count(len(row))
                 for name, word in zip(header, row, strict=True):
                     if name != _HASH and word.strip() not in _NONE:
-                        found[name][digest] = cells.kept(word.strip())
+                        columns[name][digest] = cells.kept(word.strip())
     except FileFault as error:
         raise StoreError(f"{path} {error}; is it a CSV file of GBD?") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path} cannot be read as CSV of GBD: {error}") from error
-    return found
+    return columns
 
 
-def _require_digest(place: str, digest: str) -> None:
+def _require_digest(location: str, digest: str) -> None:
     if not _DIGEST.fullmatch(digest):
-        raise StoreError(f"{place}: {digest!r:.60} is no gbdhash, which has 32 hexadecimal digits")
+        raise StoreError(f"{location}: {digest!r:.60} is no gbdhash, which has 32 hexadecimal digits")
 
 
 def _read_sqlite(path: Path) -> Columns:
     try:
         address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             database.text_factory = lambda raw: raw.decode("utf-8", "replace")
             database.execute("PRAGMA trusted_schema = OFF")
             database.execute("PRAGMA query_only = ON")
-            database.execute("PRAGMA ignore_check_constraints = ON")  # they are expressions of the file's author
+            database.execute(
+                "PRAGMA ignore_check_constraints = ON"
+            )  # a check constraint is an expression of the file's author
             _refuse_expressions(path, database)
             problem = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
             if problem != "ok":
@@ -123,9 +127,9 @@ def _read_sqlite(path: Path) -> Columns:
 
 
 def _refuse_expressions(path: Path, database: sqlite3.Connection) -> None:
-    """Refuse tables whose values are computed when they are read: an expression can take any time and memory.
+    """Refuse tables with values that are computed on reading, because an expression can take any time and memory.
 
-    Views and triggers, which databases of GBD have, are never run. The definitions of tables alone are looked at.
+    Views and triggers, which occur in GBD databases, are never run, so only the definitions of tables are checked.
 
     Raises:
         StoreError: If a table is virtual, or has a generated column.
@@ -148,46 +152,48 @@ def _read_tables(path: Path, database: sqlite3.Connection) -> Columns:
         raise StoreError(f"{path} has no table {_FEATURES!r} with a column {_HASH!r}; is it a database of GBD?")
     names = [name for name in tables[_FEATURES] if name != _HASH]
     several = [name for name, columns in tables.items() if set(columns) == {_HASH, _VALUE} and name != _FEATURES]
-    found: Columns = {}
+    features: Columns = {}
     cells = _Cells(path)
     for table, column in (*((_FEATURES, name) for name in names), *((name, _VALUE) for name in several)):
         name = column if table == _FEATURES else table
-        merged = found.setdefault(name, {})  # of a feature with several values, "features" holds a placeholder
+        merged = features.setdefault(
+            name, {}
+        )  # for a feature with several values, the table "features" holds a placeholder
         first: dict[str, tuple[str, ...]] = {}
         further: dict[str, set[str]] = {}
         for key, value in database.execute(f"SELECT {_quoted(_HASH)}, {_quoted(column)} FROM {_quoted(table)}"):
             cells.count(1)
             if value is not None and (word := str(value).strip()) not in _NONE:
-                digest, own = sys.intern(str(key)), cells.kept(word)
-                if first.setdefault(digest, own) != own:
+                digest, single = sys.intern(str(key)), cells.kept(word)
+                if first.setdefault(digest, single) != single:
                     further.setdefault(digest, set()).add(word)
         merged |= first | {key: tuple(sorted({*first[key], *words})) for key, words in further.items()}
-    return found
+    return features
 
 
 class _Cells:
-    """The values of a database, equal ones once; there are limits to their number and to their length together."""
+    """The values of a database, equal values stored once; their number and their total length are limited."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._number, self._letters = path, 0, 0
-        self._most_letters = _LEAST_TEXT + _TEXT_GROWTH * path.stat().st_size
+        self._most_letters = _MIN_TEXT_LIMIT + _TEXT_GROWTH * path.stat().st_size
         self._values: dict[str, tuple[str]] = {}
 
     def count(self, number: int) -> None:
-        """Count some values that are read.
+        """Add to the number of values that were read.
 
         Raises:
-            StoreError: If there are too many.
+            StoreError: If the database has too many values.
         """
         self._number += number
-        if self._number > _MOST_CELLS:
-            raise StoreError(f"{self._path} holds more than {_MOST_CELLS:,} values, which is too large to read")
+        if self._number > _MAX_VALUES:
+            raise StoreError(f"{self._path} holds more than {_MAX_VALUES:,} values, which is too large to read")
 
     def kept(self, word: str) -> tuple[str]:
         """Return a value as a tuple of one.
 
         Raises:
-            StoreError: If all values together are longer than the file, as those of a long default are.
+            StoreError: If all values together are much longer than the file, as repeated long default values are.
         """
         self._letters += len(word)
         if self._letters > self._most_letters:
@@ -200,7 +206,7 @@ def _columns(database: sqlite3.Connection, table: str) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as SQL writes an identifier; NUL cannot be part of one."""
+    """Return a name quoted as an SQL identifier; NUL characters are removed, since an identifier cannot hold them."""
     return '"' + name.replace("\0", "").replace('"', '""') + '"'
 
 
@@ -212,22 +218,23 @@ def gbd_scenario(
     features: Sequence[str] = (),
     name: str = "gbd",
 ) -> Scenario:
-    """Return run times and features of formulas by gbdhash as a scenario, whose instances are the hashes.
+    """Return run times and features of formulas as a scenario; its instances are the gbdhashes of the formulas.
 
     Formulas without a run of every solver are left out. :func:`~graphbench.domains.sat.aslib_files.write_scenario`
-    writes the scenario; with the formulas in the sub-folder ``formulas``, ``sat/aslib`` reads it with their graphs.
+    writes the scenario to a folder. If the folder also holds the formulas in the sub-folder ``formulas``, ``sat/aslib``
+    reads the scenario with their graphs.
 
     Args:
         columns: Feature -> gbdhash -> values, from :func:`read_gbd`.
         solvers: The features that hold times in seconds. A word such as ``timeout``, ``memout`` or ``other``, or a time
             above the cutoff, is an unsolved run.
         cutoff: Time at which runs were stopped, in seconds.
-        features: The features of formulas, numbers; what is no number counts as missing.
+        features: The numeric features of formulas; a value that is not a number counts as missing.
         name: Name of the scenario.
 
     Raises:
-        ArgumentError: If a name is unknown or twice, or the cutoff is not positive.
-        StoreError: If a run is no time and no word for an unsolved one, or no formula has runs of all solvers.
+        ArgumentError: If a name is unknown or repeated, or the cutoff is not positive.
+        StoreError: If a run is neither a time nor a word for an unsolved run, or no formula has runs of all solvers.
     """
     if not 0 < cutoff < math.inf:
         raise ArgumentError(f"cutoff is {cutoff!r}; give the seconds after which runs were stopped")
@@ -257,7 +264,7 @@ def gbd_scenario(
 
 
 def _run(solver: str, key: str, values: Sequence[str], cutoff: float) -> tuple[float, int]:
-    """Return time and status of a run."""
+    """Return the time of a run in seconds, nan if unsolved, and its status as a position in ``STATUSES``."""
     word = values[0].lower() if len(values) == 1 else ""
     if word in _UNSOLVED:
         return math.nan, _UNSOLVED[word]
@@ -270,9 +277,9 @@ def _run(solver: str, key: str, values: Sequence[str], cutoff: float) -> tuple[f
 
 
 def _number(values: Sequence[str]) -> float:
-    """Return the value of a feature as a number; nan if it is none, or there are several."""
+    """Return the value of a feature as a number; nan if it is not a number, or the feature has several values."""
     try:
-        found = float(values[0]) if len(values) == 1 else math.nan
+        number = float(values[0]) if len(values) == 1 else math.nan
     except ValueError:
         return math.nan
-    return found
+    return number

@@ -1,4 +1,4 @@
-"""The generators of formulas: families drawn in given shares, preprocessed, within limits of size."""
+"""The generator of formulas: it draws families in fixed shares, preprocesses formulas and enforces limits of size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from graphbench.domains.sat.scenario_samples import SYNTHETIC
 
 FAMILIES = ("community", "fuzz", "preimage", "uniform", "pigeonhole", "parity", "coloring")
 _FAMILY_STREAM = 97
-_MOST_TRIES = 1 << 12  # draws per formula until one lies within the limits
+_MAX_TRIES = 1 << 12  # draws per formula until one lies within the limits
 _SHARD_VARIABLES = 50_000
 
 
@@ -43,7 +43,7 @@ _Bounds = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=1)]]
 
 
 class SatParameters(StrictModel):
-    """What formulas a split holds.
+    """The distribution of the formulas of a split.
 
     Attributes:
         families: The families and their shares.
@@ -51,7 +51,7 @@ class SatParameters(StrictModel):
         variables: Range in which the number of variables must lie, after preprocessing.
         clauses: Range in which the number of clauses must lie, after preprocessing.
 
-    A formula that does not lie in the ranges, or that the preprocessor decides, is drawn again from its family.
+    If a formula lies outside the ranges, or the preprocessor decides it, another formula of its family is drawn.
     """
 
     families: Annotated[tuple[FamilyShare, ...], Field(min_length=1)]
@@ -62,17 +62,17 @@ class SatParameters(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _read_families(cls, value: Any) -> Any:
-        """Read ``families: {<family>: {share: .., <parameters>}}`` as cards write it."""
+        """Read ``families: {<family>: {share: .., <parameters>}}``, the notation of cards."""
         families = value.get("families") if isinstance(value, Mapping) else None
         if not isinstance(families, Mapping):
             return value
-        found = []
-        for name, own in families.items():
-            if not isinstance(own, Mapping) or "share" not in own:
-                raise ValueError(f"families.{name} is {own!r}; give its share and its parameters")
-            rest = {key: entry for key, entry in own.items() if key != "share"}
-            found.append({"share": own["share"], "parameters": {"family": name, **rest}})
-        return {**value, "families": found}
+        shares = []
+        for name, spec in families.items():
+            if not isinstance(spec, Mapping) or "share" not in spec:
+                raise ValueError(f"families.{name} is {spec!r}; give its share and its parameters")
+            rest = {key: entry for key, entry in spec.items() if key != "share"}
+            shares.append({"share": spec["share"], "parameters": {"family": name, **rest}})
+        return {**value, "families": shares}
 
     @model_validator(mode="after")
     def _check_ranges(self) -> SatParameters:
@@ -88,16 +88,16 @@ def draw_sample(parameters: SatParameters, key: np.uint64, index: int, attempt: 
 
     Raises:
         GenerationError: If no draw lies within the limits.
-        MissingDependency: If formulas are to be preprocessed and python-sat is not installed.
+        MissingDependency: If ``parameters.preprocess`` is set and python-sat is not installed.
     """
     family = _choose(parameters.families, uniform(seed(key, index, attempt, _FAMILY_STREAM)))
-    for again in range(_MOST_TRIES):
-        cnf = draw_formula(family.parameters, key, index, attempt * _MOST_TRIES + again)
+    for again in range(_MAX_TRIES):
+        cnf = draw_formula(family.parameters, key, index, attempt * _MAX_TRIES + again)
         cnf = preprocess(cnf) if parameters.preprocess else cnf.canonical().without_unused_variables()
         if not is_decided(cnf) and _within(parameters, cnf):
             return family.parameters.family, cnf
     raise GenerationError(
-        f"{_MOST_TRIES:,} formulas of the family {family.parameters.family} are decided by the preprocessor or outside "
+        f"{_MAX_TRIES:,} formulas of the family {family.parameters.family} are decided by the preprocessor or outside "
         f"variables {list(parameters.variables)}, clauses {list(parameters.clauses)}; widen these ranges, or change "
         "the parameters of the family"
     )

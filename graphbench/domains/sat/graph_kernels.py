@@ -1,10 +1,10 @@
-"""Compiled steps of the graphs of formulas, without any sort by comparisons.
+"""Compiled steps that build the graphs of formulas, without any sort by comparisons.
 
 Many formulas are handled at once, as one formula with disjoint variables: variable ``v`` of formula ``s`` has the
-number ``v - 1`` plus the number of variables of the formulas before. The code of a positive literal is twice the number
-of its variable, that of a negative one is 1 more, so ``code ^ 1`` is the negation.
+number ``v - 1`` plus the number of variables of all earlier formulas. The code of a positive literal is twice the
+number of its variable, and the code of a negative literal is 1 more, so ``code ^ 1`` is the negation.
 
-A relation is a pair ``(first, items)``: the items of ``i`` are ``items[first[i]:first[i + 1]]``, ascending, distinct.
+A relation is a pair ``(first, items)``: ``items[first[i]:first[i + 1]]`` are the items of ``i``, distinct, ascending.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def literal_codes(
     before = clause = 0
     for s in range(len(num_variables)):
         for k in range(ptr[clause], ptr[clause + num_clauses[s]]):
-            literal = np.int64(literals[k])  # the absolute value of the least int32 is no int32
+            literal = np.int64(literals[k])  # the absolute value of the smallest int32 does not fit into int32
             if literal == 0 or abs(literal) > num_variables[s]:
                 return codes, k
             codes[k] = 2 * (before + abs(literal) - 1) + (1 if literal < 0 else 0)
@@ -70,7 +70,7 @@ def variable_occurrences(
 
     Args:
         first: int64 ``[2n + 1]``, from `occurrences`.
-        clauses: Its items.
+        clauses: int32, the items of the relation.
 
     Returns:
         The clauses that hold each variable, and the sign of the variable in each: 1, -1, or 0 where a clause holds
@@ -108,7 +108,7 @@ def canonical_variables(
     Args:
         codes: int32 ``[L]``, the codes of the literals.
         ptr: int64 ``[m + 1]``, where the clauses begin.
-        num_codes: Number of literals that there are.
+        num_codes: Number of codes, twice the number of variables.
 
     Returns:
         Numbers of variables int32 ``[L]``; number of clauses that hold each literal, int32 ``[num_codes]``; and whether
@@ -128,7 +128,7 @@ def canonical_variables(
 
 @kernel
 def transposed(first: NDArray[np.int64], items: NDArray[np.int32], num_items: int) -> Relation:
-    """Return the relation read from the other side: which ``i`` have each item."""
+    """Return the inverse relation: for each item, the ``i`` that have it."""
     starts = np.zeros(num_items + 1, np.int64)
     for item in items:
         starts[item + 1] += 1
@@ -155,15 +155,16 @@ def joined(
     """Join every two nodes u < v where u is a member of ``g ^ flip`` for a group g of v.
 
     Args:
-        first: int64 ``[nodes + 1]`` and
-        groups: the groups of every node.
-        group_first: int64 ``[groups + 1]`` and
-        members: the nodes of every group.
-        flip: 0 joins the nodes of the same group; 1 joins those of the groups 2i and 2i + 1.
+        first: int64 ``[nodes + 1]``, where the groups of every node begin in ``groups``.
+        groups: int32, the groups of every node.
+        group_first: int64 ``[groups + 1]``, where the nodes of every group begin in ``members``.
+        members: int32, the nodes of every group.
+        flip: 0 joins nodes of the same group; 1 joins the nodes of group 2i to the nodes of group 2i + 1.
         max_edges: Number of edges above which the edges are not stored.
 
     Returns:
-        The larger neighbours of every node, in how many groups each pair is joined, and whether the limit was kept.
+        The larger neighbours of every node as ``first`` and ``items``, the number of groups by which each pair is
+        joined, and whether the number of edges is within the limit.
     """
     n = len(first) - 1
     starts = np.zeros(n + 1, np.int64)
@@ -204,7 +205,7 @@ def joined(
 
 @kernel
 def count_pairs(group_first: NDArray[np.int64]) -> int:
-    """Return how many pairs of members all groups have together."""
+    """Return the number of pairs of members, summed over all groups."""
     total = 0
     for g in range(len(group_first) - 1):
         size = group_first[g + 1] - group_first[g]
@@ -222,12 +223,12 @@ def joined_pairs(
 
     Args:
         n: Number of nodes.
-        group_first: int64 ``[groups + 1]`` and
-        members: the nodes of every group.
+        group_first: int64 ``[groups + 1]``, where the nodes of every group begin in ``members``.
+        members: int32, the nodes of every group.
         total: The number of pairs, from `count_pairs`.
 
     Returns:
-        The larger neighbours of every node, and in how many groups each pair is joined.
+        The larger neighbours of every node as ``first`` and ``items``, and the number of groups that join each pair.
     """
     as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for g in range(len(group_first) - 1):
@@ -271,12 +272,12 @@ def edge_rows(
     """Return the edges of every formula under its own node ids.
 
     Args:
-        first: The relation of the nodes and
-        others: their larger neighbours, over all formulas.
-        left: int64 ``[S]``, how many of the nodes belong to each formula.
-        right: int64 ``[S]``, the same for the neighbours, which are numbered after the nodes; ``[0]`` if the neighbours
-            are nodes, too.
-        links: Whether nodes 2i and 2i + 1 are also joined, which precedes the other edges of node 2i.
+        first: int64 ``[nodes + 1]``, where the neighbours of every node of all formulas begin in ``others``.
+        others: int32, the larger neighbours of every node.
+        left: int64 ``[S]``, the number of nodes of each formula.
+        right: int64 ``[S]``, the number of neighbours of each formula if neighbours are nodes of another kind, numbered
+            after the nodes; int64 ``[0]`` if nodes and neighbours are of one kind.
+        links: Whether nodes 2i and 2i + 1 are also joined, by an edge before the other edges of node 2i.
 
     Returns:
         ``num_edges int64[S]`` and ``edges int32[E, 2]``.

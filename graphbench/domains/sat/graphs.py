@@ -1,9 +1,9 @@
 """The four graphs of a formula: variables, variables and clauses, literals and clauses, and clauses.
 
-The variable graph (VG), variable-clause graph (VCG) and literal-clause graph (LCG) are those of GraphBench, section
-3.3.1; the clause graph (CG) is that of SATzilla (Nudelman et al. 2004, "Understanding random SAT: beyond the
-clauses-to-variables ratio"). A variable that occurs nowhere and an empty clause are isolated nodes. A literal that is
-repeated in a clause counts once.
+GraphBench, section 3.3.1, defines the variable graph (VG), variable-clause graph (VCG) and literal-clause graph (LCG);
+SATzilla defines the clause graph (CG; Nudelman et al. 2004, "Understanding random SAT: beyond the clauses-to-variables
+ratio"). A variable that occurs nowhere and an empty clause are isolated nodes. A literal that is repeated in a clause
+counts once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from graphbench.domains.sat.graph_kernels import (
 
 GraphKind = Literal["vg", "vcg", "lcg", "cg"]
 MAX_EDGES = 50_000_000
-"""Edges that a graph may have unless the caller says otherwise: 600 MB with their counts."""
+"""Default limit of the number of edges of a graph: 600 MB with the counts of the edges."""
 
 _PAIRS_PER_LITERAL = 16  # up to which the pairs of a formula are stored before equal ones are merged
 
@@ -105,8 +105,8 @@ def graph(cnf: Cnf, kind: GraphKind, max_edges: int = MAX_EDGES, *, link_literal
     """
     literals, ptr = cnf.checked()
     sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
-    found = graphs_of_formulas(*sizes, ptr, literals, kind, max_edges, link_literals=link_literals)
-    return FormulaGraph(kind, int(found.num_nodes[0]), found.edges, found.node_arrays, found.edge_arrays)
+    graphs = graphs_of_formulas(*sizes, ptr, literals, kind, max_edges, link_literals=link_literals)
+    return FormulaGraph(kind, int(graphs.num_nodes[0]), graphs.edges, graphs.node_arrays, graphs.edge_arrays)
 
 
 def graphs_of_formulas(
@@ -122,7 +122,7 @@ def graphs_of_formulas(
     """Return the graphs of many formulas that are stored one after the other.
 
     Args:
-        num_variables: int64 ``[S]``, the number of variables of every formula; each numbers its own from 1.
+        num_variables: int64 ``[S]``, the number of variables of every formula; each formula numbers them from 1.
         num_clauses: int64 ``[S]``, the number of clauses of every formula.
         ptr: int64 ``[m + 1]``, where the literals of each clause begin, over the clauses of all formulas.
         literals: int32 ``[L]``.
@@ -153,8 +153,8 @@ def graphs_of_formulas(
     codes, bad = literal_codes(n, m, ptr, literals)
     if bad >= 0:
         raise ArgumentError(f"the literal {literals[bad]} at position {bad} is no variable of its formula, or negated")
-    if kind == "vg" and (found := _canonical_variable_graph(codes, ptr, n, max_edges)) is not None:
-        return found
+    if kind == "vg" and (graphs := _canonical_variable_graph(codes, ptr, n, max_edges)) is not None:
+        return graphs
     holders = occurrences(codes, ptr, 2 * int(n.sum()))
     relation, right, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
     left = {"vg": n, "vcg": n, "lcg": 2 * n, "cg": m}[kind]
@@ -168,9 +168,10 @@ def graphs_of_formulas(
 def _canonical_variable_graph(
     codes: NDArray[np.int32], ptr: NDArray[np.int64], n: NDArray[np.int64], max_edges: int
 ) -> FormulaGraphs | None:
-    """Return the variable graphs of formulas in canonical form with short clauses, as stored ones are; else None.
+    """Return the variable graphs if all formulas are in canonical form with short clauses (as stored ones), else None.
 
-    The variables of their clauses are known without the lists of occurrences, which take as long as the rest.
+    The graphs follow directly from the variables of the clauses. Building the lists of occurrences would double the
+    time.
     """
     pairs = count_pairs(ptr)
     if pairs > _PAIRS_PER_LITERAL * len(codes):
@@ -194,7 +195,7 @@ def _edges_of(
     max_edges: int,
     link_literals: bool,
 ) -> tuple[Relation, NDArray[np.int64], dict[str, NDArray[Any]]]:
-    """Return the larger neighbours of every node, how many nodes of the other side there are, and the edge arrays."""
+    """Return the larger neighbours of every node, the number of nodes of the other side, and the edge arrays."""
     clauses = int(m.sum())
     if kind == "lcg":
         _check_limit(len(holders[1]) + int(n.sum()) * link_literals <= max_edges, kind, max_edges)

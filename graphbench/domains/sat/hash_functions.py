@@ -99,7 +99,7 @@ class HashEncoding:
 def encode_hash(
     name: HashName, rounds: int, message: NDArray[np.bool_] | None = None, known: NDArray[np.bool_] | None = None
 ) -> HashEncoding:
-    """Return the clauses that say that the digest of a message is computed by a hash function.
+    """Return the clauses that define the digest of a message under a hash function.
 
     Args:
         name: The function.
@@ -108,7 +108,7 @@ def encode_hash(
         known: bool ``[512]``, the bits of the message that are constants; None for none.
 
     Raises:
-        ValueError: If the function has no such number of rounds.
+        ValueError: If the number of rounds is not in 1 .. ``ROUNDS[name]``.
     """
     if not 1 <= rounds <= ROUNDS[name]:
         raise ValueError(f"{name} with {rounds} rounds; give 1 to {ROUNDS[name]}")
@@ -122,7 +122,7 @@ def encode_hash(
 
 @kernel
 def _encode(
-    function: int, rounds: int, message: NDArray[np.bool_], known: NDArray[np.bool_]
+    function: int, rounds: int, message: NDArray[np.bool_], fixed: NDArray[np.bool_]
 ) -> tuple[
     int,
     NDArray[np.int32],
@@ -134,8 +134,8 @@ def _encode(
 ]:
     """Encode function 0 (MD4), 1 (SHA-1) or 2 (SHA-256).
 
-    Returns the number of variables, the literals, the starts of the clauses, the values of the variables, and what
-    `HashEncoding` holds as ``message``, ``digest`` and ``digest_bits``.
+    Returns the number of variables, the literals, the starts of the clauses, the values of the variables, and the
+    arrays ``message``, ``digest`` and ``digest_bits`` of `HashEncoding`.
 
     A round of SHA-256, the largest, has up to 14 full adders (2 variables, 14 clauses), 4 sums of three bits (1
     variable, 8 clauses) and 2 other gates (1 variable, 6 clauses at most) per bit; adding the initial value at the end
@@ -149,7 +149,7 @@ def _encode(
     b = Builder(np.zeros(2, np.int64), literals, ptr, values)
     bits = np.empty(512, np.int64)
     for i in range(512):
-        if known[i]:
+        if fixed[i]:
             bits[i] = TRUE if message[i] else -TRUE
         else:
             bits[i] = new_variable(b, message[i])
@@ -181,9 +181,9 @@ def _encode(
 
 @inner
 def _place(function: int, i: int) -> int:
-    """Return which bit of its word, counted from the least significant one, is bit i of a message or digest.
+    """Return the position of bit i of a message or digest within its word, counted from the least significant bit.
 
-    MD4 reads the bytes of a word from the least significant one, the others from the most significant one.
+    MD4 reads the bytes of a word from the least significant byte, the other functions from the most significant byte.
     """
     return 8 * (i % 32 // 8) + 7 - i % 8 if function == 0 else 31 - i % 32
 
@@ -254,7 +254,7 @@ def _sha1(b: Builder, rounds: int, words: NDArray[np.int64]) -> NDArray[np.int64
 
 @inner
 def _sigma(b: Builder, x: Word, row: int) -> Word:
-    """Return the bitwise sum modulo 2 of rotations and shifts to the right that a row of the table names."""
+    """Return the bitwise sum modulo 2 of the rotations and shifts to the right in a row of ``_SHA256_ROTATIONS``."""
     first, second, third = _SHA256_ROTATIONS[row, 0], _SHA256_ROTATIONS[row, 1], _SHA256_ROTATIONS[row, 2]
     last = rotated_left(x, 32 - third)
     if row >= 2:

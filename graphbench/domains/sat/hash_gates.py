@@ -1,8 +1,8 @@
-"""Kernels that write the clauses of gates, words and sums of words: what encodings of hash functions are made of.
+"""Kernels that write the clauses of gates, words and sums of words, the parts of an encoding of a hash function.
 
 A bit is a literal: a variable, its negation, or one of the constants ``TRUE`` and ``-TRUE``. A gate whose value follows
 from constant, equal or opposite operands costs no variable. A word is 32 bits, int64 ``[32]``, the least significant
-bit first. Beside its clauses, every variable gets its value under the given values of the inputs.
+bit first. Every variable gets its clauses, and its value under the given values of the inputs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ODD_OF_THREE = np.array(
 _MAJORITY = np.array(
     [[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]], np.int8
 )
-# The last two clauses of a choice follow from the others; with them unit propagation finds all that follows.
+# The last two clauses of a choice follow from the others; they let unit propagation derive every implied literal.
 _CHOICE = np.array(
     [[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]], np.int8
 )
@@ -78,7 +78,7 @@ def new_variable(b: Builder, holds: bool) -> int:
 
 @inner
 def _new_gate(b: Builder, clauses: NDArray[np.int8], x: int, y: int, z: int, holds: bool) -> int:
-    """Return a new variable g with a value, and add its clauses, given as a table such as ``_BOTH``.
+    """Return a new variable g with a value, and add its clauses from a table like ``_BOTH``.
 
     A gate of two operands may have any z.
     """
@@ -236,8 +236,8 @@ def sum_words(b: Builder, x: Word, y: Word, z: Word, w: Word, k: Word) -> Word:
     """Return the sum of five words modulo 2^32; bits that are constant cost nothing.
 
     The bits of a column, and the carries from the column below, are reduced three at a time by full adders until one
-    or two are left; two are reduced by a half adder. Ones among the constants enter the last
-    adder of a column, or are carried.
+    or two are left; two bits are reduced by a half adder. A constant 1 enters the last adder of a column, and pairs of
+    ones are carried to the next column.
     """
     result = np.empty(32, np.int64)
     column, carries = np.empty(24, np.int64), np.empty(24, np.int64)

@@ -5,7 +5,7 @@ its generator, before any preprocessing. A formula is a function of ``(parameter
 
 Variables and clauses of the structured families (fuzz, preimage, pigeonhole, parity, coloring) are renumbered at random
 (`disguise`); the signs of variables are changed at random, too, for fuzz and parity. In formulas by community
-attachment the communities are intervals of variables, as in those of the published generator.
+attachment the communities are intervals of variables, as in the formulas of the published generator.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class FuzzParameters(StrictModel):
         family: "fuzz".
         inputs: Range of the number v of inputs of the circuit.
         references: Range of t: gates are added until every input is an operand at least t times.
-        clause_length: Range of the number of literals in a random clause; all of a formula have the same.
+        clause_length: Range of the number of literals in a random clause; it is the same for all clauses of a formula.
         clause_ratio: Range of the number of random clauses per variable.
-        ite: Whether there are gates "if a then b else c" beside and, or, exclusive or, and equivalence.
+        ite: Whether there are gates "if a then b else c" in addition to and, or, exclusive or, and equivalence.
         most_gates: A circuit that needs more gates than this is drawn again, together with v and t. About a third as
             many gates are added when the circuit's roots are joined.
     """
@@ -117,13 +117,13 @@ class FuzzParameters(StrictModel):
 
 
 class PreimageParameters(StrictModel):
-    """Preimage attacks: the message of a digest is asked for. Every formula is satisfiable.
+    """Preimage attacks: find a message with a given digest. Every formula is satisfiable.
 
     Attributes:
         family: "preimage".
         hash: The hash function, or several, from which one is drawn.
         rounds: Range of the number of rounds (steps) of the hash function.
-        fixed_bits: Range of the number of the 512 bits of the message that are known; which ones is drawn uniformly.
+        fixed_bits: Range of the number of known bits among the 512 bits of the message; their positions are uniform.
     """
 
     family: Literal["preimage"] = "preimage"
@@ -198,7 +198,7 @@ class ParityParameters(StrictModel):
         family: "parity".
         variables: Range of the number n of variables.
         ratio: Range of the number of equations per variable; m is rounded up.
-        width: Range of the number w of variables in an equation; all of a formula have the same.
+        width: Range of the number w of variables in an equation; it is the same for all equations of a formula.
         flipped: Probability that the system is made inconsistent, by negating one right side.
     """
 
@@ -260,12 +260,12 @@ FormulaParameters = Annotated[
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A formula and what its construction tells about it.
+    """A formula with the facts about it that follow from its construction.
 
     Attributes:
         formula: The formula.
-        satisfiable: Whether it is satisfiable; None where that is not known.
-        model: bool ``[n]``, an assignment that satisfies it; None where none is known.
+        satisfiable: Whether the formula is satisfiable; None if unknown.
+        model: bool ``[n]``, a satisfying assignment; None if none is known.
     """
 
     formula: Cnf
@@ -336,5 +336,5 @@ def _disguised(
 ) -> Instance:
     """Return a formula under random names; a model is renamed with it if the formula is satisfiable."""
     literals, ptr, names = disguise(seed(key, index, attempt, 1), *formula, flip)
-    known = renamed_model(names, model) if satisfiable and model is not None else None
-    return Instance(Cnf(formula[0], literals, ptr), satisfiable, known)
+    renamed = renamed_model(names, model) if satisfiable and model is not None else None
+    return Instance(Cnf(formula[0], literals, ptr), satisfiable, renamed)

@@ -1,4 +1,4 @@
-"""The labellers of SAT: one per solver, whose label is the effort that it takes on a formula, and those of features."""
+"""The labellers of SAT: one per solver, which labels a formula with the solver's effort, and the feature labellers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HASH = re.compile("[0-9a-f]{32}")
 
 
 class SolverEffort(StrictModel):
-    """What a solver may spend on a formula.
+    """The limits of a solver's run on a formula.
 
     Attributes:
         cutoff: Limit of the effort, in modelled seconds.
@@ -44,7 +44,7 @@ def _key(graph: Samples) -> str:
 
 
 def _measure(solver: str, effort: SolverEffort, number: int, graph: Samples) -> Outcome:
-    """Run the solver; its number of the graph has no effect, as solvers draw no random numbers of their own.
+    """Run the solver; the number of the graph has no effect, because solvers draw no random numbers.
 
     Raises:
         SolverError: If another version of the solver is installed, or the run has no result.
@@ -62,7 +62,7 @@ def _measure(solver: str, effort: SolverEffort, number: int, graph: Samples) -> 
 
 
 def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, Any]:
-    """Return the status, the effort in modelled seconds, its PAR10, and the logarithm of the latter to base 10."""
+    """Return the status, the effort in modelled seconds, its PAR10, and the logarithm of PAR10 to base 10."""
     unsolved = outcome["status"] == UNSOLVED
     seconds = effort.cutoff if unsolved else outcome["nanoseconds"] * 1e-9
     penalised = _PENALTY * seconds if unsolved else seconds
@@ -75,7 +75,7 @@ def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, 
 
 
 def _problem(effort: SolverEffort, key: str, outcome: Outcome) -> str | None:
-    """Return why no run can have had an outcome; None if one can."""
+    """Return the reason why a recorded outcome is impossible; None if it is possible."""
     cutoff = round(effort.cutoff * 1e9)
     if not _HASH.fullmatch(key):
         return f"the key is {key!r}, no hash of a formula (32 hexadecimal digits)"
@@ -97,7 +97,7 @@ def _refuse(effort: Any, number: int, graph: Samples) -> Mapping[str, Any]:
 
 
 def _check(solver: str, graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    """Return contradictions within a label; models are checked when the solver has run."""
+    """Return the contradictions within a label; the models themselves are checked right after a solver's run."""
     status, seconds, par10 = (values[f"{solver}_{name}"] for name in ("status", "seconds", "par10"))
     if status not in range(len(_STATUS)) or not 0 < seconds < math.inf:
         return [f"the label of {solver} has status {status} and {seconds} seconds"]
@@ -115,19 +115,19 @@ def _agreement(values: Mapping[str, NDArray[Any]]) -> list[str]:
     table = np.stack(list(statuses.values()))
     both = np.flatnonzero((table == _SAT).any(axis=0) & (table == _UNSAT).any(axis=0))
     return [
-        f"formula {i}: {', '.join(f'{solver} says {_STATUS[int(own[i])]}' for solver, own in statuses.items())}"
+        f"formula {i}: {', '.join(f'{solver} says {_STATUS[int(codes[i])]}' for solver, codes in statuses.items())}"
         for i in both.tolist()
     ]
 
 
 def _statistics(solver: str, samples: Samples) -> dict[str, NDArray[np.float64]]:
-    known = samples.values[f"{solver}_failed"] == 0
+    succeeded = samples.values[f"{solver}_failed"] == 0
     nothing = np.full(len(samples), math.nan)
     status = samples.values[f"{solver}_status"]
     return {
-        f"{solver}_solved": np.where(known, status != UNSOLVED, nothing),
-        f"{solver}_sat": np.where(known, status == _SAT, nothing),
-        f"{solver}_seconds": np.where(known, samples.values[f"{solver}_seconds"], nothing),
+        f"{solver}_solved": np.where(succeeded, status != UNSOLVED, nothing),
+        f"{solver}_sat": np.where(succeeded, status == _SAT, nothing),
+        f"{solver}_seconds": np.where(succeeded, samples.values[f"{solver}_seconds"], nothing),
     }
 
 

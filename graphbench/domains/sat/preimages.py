@@ -1,4 +1,4 @@
-"""Preimage attacks: find a message with the digest of a random message, some of whose bits are known."""
+"""Preimage attacks: find a message with the digest of a random message, given some bits of the random message."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Preimage:
 
     Attributes:
         encoding: The encoding of the hash function under the message.
-        formula: Its clauses, and then the digest as unit clauses.
+        formula: The clauses of the encoding, followed by the digest as unit clauses.
         name: The hash function.
-        rounds: Number of its steps.
-        message: bool ``[512]``, the block of which the digest is.
+        rounds: Number of steps of the hash function.
+        message: bool ``[512]``, the block that has the digest.
         known: bool ``[512]``, which bits of the block are known.
     """
 
@@ -52,33 +52,33 @@ def draw_preimage(
         key: Key of the split.
         index: Position in the split.
         attempt: Number of the draw.
-        names: The hash functions of which one is drawn.
+        names: The hash functions; one of them is drawn.
         rounds: Range of the number of steps.
-        fixed_bits: Range of the number of bits of the message that are known. Which ones they are is drawn uniformly.
+        fixed_bits: Range of the number of known bits of the message; their positions are uniform.
     """
-    chosen, steps, message, known = _draw_attack(key, index, attempt, len(names), rounds, fixed_bits)
-    encoding = encode_hash(names[chosen], steps, message, known)
+    chosen, steps, message, known_bits = _draw_attack(key, index, attempt, len(names), rounds, fixed_bits)
+    encoding = encode_hash(names[chosen], steps, message, known_bits)
     formula = encoding.formula
     clauses = _with_units(formula.literals, formula.ptr, encoding.digest, encoding.digest_bits)
-    return Preimage(encoding, Cnf(formula.num_variables, *clauses), names[chosen], steps, message, known)
+    return Preimage(encoding, Cnf(formula.num_variables, *clauses), names[chosen], steps, message, known_bits)
 
 
 @kernel
 def _draw_attack(
     key: np.uint64, index: int, attempt: int, functions: int, rounds: tuple[int, int], fixed_bits: tuple[int, int]
 ) -> tuple[int, int, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of the functions is attacked, its number of steps, the message, and its known bits."""
+    """Return the number of the attacked function, its number of steps, the message, and a mask of the known bits."""
     state = seed(key, index, attempt, 0)
     function = below(state, functions)
     steps = whole_between(state, rounds[0], rounds[1])
     fixed = np.empty(whole_between(state, fixed_bits[0], fixed_bits[1]), np.int64)
     draw_subset(state, 512, fixed)
-    known, message = np.zeros(512, np.bool_), np.empty(512, np.bool_)
+    known_bits, message = np.zeros(512, np.bool_), np.empty(512, np.bool_)
     for bit in fixed:
-        known[bit] = True
+        known_bits[bit] = True
     for i in range(512):
         message[i] = (next_u64(state) >> _S63) == np.uint64(1)
-    return function, steps, message, known
+    return function, steps, message, known_bits
 
 
 @kernel

@@ -19,8 +19,8 @@ def preprocess(cnf: Cnf) -> Cnf:
     GraphBench (section 3.3.1) preprocesses with SatELite (Eén and Biere 2005), which eliminates fewer variables.
 
     Returns:
-        The formula; one without clauses if it is found to be satisfiable, one with an empty clause alone if it is found
-        to be unsatisfiable.
+        The simplified formula. It has no clauses if the preprocessor proves satisfiability, and a single empty clause
+        if the preprocessor proves unsatisfiability.
 
     Raises:
         MissingDependency: If python-sat is not installed.
@@ -29,14 +29,14 @@ def preprocess(cnf: Cnf) -> Cnf:
     if not cnf.lengths.all():
         return Cnf.from_clauses([[]])
     with _processor().Processor(bootstrap_with=list(cnf.clauses())) as processor:
-        found = processor.process()
+        simplified = processor.process()
         if not processor.status:
             return Cnf.from_clauses([[]])
-        return Cnf.from_clauses(found.clauses).canonical().without_unused_variables()
+        return Cnf.from_clauses(simplified.clauses).canonical().without_unused_variables()
 
 
 def is_decided(cnf: Cnf) -> bool:
-    """Return whether a formula has no clause or an empty one, so that nothing is left to solve."""
+    """Return whether a formula has no clause or an empty clause, so that its satisfiability is known."""
     return cnf.num_clauses == 0 or not cnf.lengths.all()
 
 
@@ -44,7 +44,7 @@ def preprocessor_version() -> str:
     """Return the version of python-sat.
 
     Raises:
-        MissingDependency: If it is not installed.
+        MissingDependency: If python-sat is not installed.
     """
     _processor()
     try:

@@ -1,7 +1,7 @@
-"""Scenarios of algorithm selection as samples: what the card ``sat/aslib`` holds, drawn or read from files.
+"""Scenarios of algorithm selection as samples of the card ``sat/aslib``, drawn or read from files.
 
-An instance is a graph of a single node with the inputs ``features`` and ``missing_share``; where a scenario comes with
-its formulas, it is the variable-clause graph of the instance. The outputs are the costs of the algorithms.
+An instance is a graph with the inputs ``features`` and ``missing_share``: the variable-clause graph of the instance's
+formula if the scenario comes with formulas, else a graph of a single node. The outputs are the costs of the algorithms.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from graphbench.domains.sat.scenarios import LEAST_SECONDS, PENALTY, Floats, Sce
 
 FEATURES, MISSING, SECONDS, NAME = "features", "missing_share", "features_seconds", "name"
 COST = "_par10"
-_RESERVED = ("index", "batch")  # parts of names that features may not have
+_RESERVED = ("index", "batch")  # names of features must not contain these words
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def output_names(algorithms: Sequence[str]) -> tuple[str, ...]:
     """Return the outputs that hold the costs of algorithms: their names as identifiers, followed by ``_par10``."""
-    found: list[str] = []
+    outputs: list[str] = []
     for number, algorithm in enumerate(algorithms):
         word = re.sub(r"[^0-9A-Za-z]+", "_", algorithm).strip("_").lower()
         if not word or not word[0].isalpha() or any(part in word for part in _RESERVED):
             word = f"algorithm_{number}" + (f"_{word}" if word and not any(p in word for p in _RESERVED) else "")
-        if word + COST in found:
+        if word + COST in outputs:
             word = f"{word}_{number}"
-        found.append(word + COST)
-    return tuple(found)
+        outputs.append(word + COST)
+    return tuple(outputs)
 
 
 def scenario_features(scenario: Scenario, formulas: bool) -> tuple[Feature, ...]:
@@ -50,20 +50,20 @@ def scenario_features(scenario: Scenario, formulas: bool) -> tuple[Feature, ...]
 
     Args:
         scenario: The scenario.
-        formulas: Whether its formulas are known.
+        formulas: Whether the formulas of the instances are available.
     """
     graph = Location.GRAPH
-    found = [Feature(name, Stage.OUTPUT, graph, Kind.SCALAR) for name in output_names(scenario.algorithms)]
+    features = [Feature(name, Stage.OUTPUT, graph, Kind.SCALAR) for name in output_names(scenario.algorithms)]
     if scenario.used_features:
         width = len(scenario.used_features)
-        found.append(Feature(FEATURES, Stage.INPUT, graph, Kind.SCALAR, width=width))
-        found.append(Feature(MISSING, Stage.INPUT, graph, Kind.SCALAR))
+        features.append(Feature(FEATURES, Stage.INPUT, graph, Kind.SCALAR, width=width))
+        features.append(Feature(MISSING, Stage.INPUT, graph, Kind.SCALAR))
     if formulas:
-        found.append(Feature(IS_CLAUSE, Stage.INPUT, Location.NODE, Kind.MASK))
-        found.append(Feature(NEGATED, Stage.INPUT, Location.EDGE, Kind.MASK))
-    found.append(Feature(SECONDS, Stage.META, graph, Kind.SCALAR))
-    found.append(Feature(NAME, Stage.META, graph, Kind.TEXT))
-    return tuple(found)
+        features.append(Feature(IS_CLAUSE, Stage.INPUT, Location.NODE, Kind.MASK))
+        features.append(Feature(NEGATED, Stage.INPUT, Location.EDGE, Kind.MASK))
+    features.append(Feature(SECONDS, Stage.META, graph, Kind.SCALAR))
+    features.append(Feature(NAME, Stage.META, graph, Kind.TEXT))
+    return tuple(features)
 
 
 def scenario_samples(
@@ -71,14 +71,14 @@ def scenario_samples(
 ) -> Samples:
     """Return instances of a scenario as samples.
 
-    A missing value of a feature is replaced by the median of the known ones in the training split (0 where none is
-    known), and ``missing_share`` is the share of missing values of an instance.
+    A missing value of a feature is replaced by the median of the feature's values in the training split (0 if the
+    training split has no value), and ``missing_share`` is the share of missing values of an instance.
 
     Args:
         scenario: The scenario.
         rows: int64 ``[n]``, the instances.
         train: int64, the instances of the training split.
-        formulas: The formulas of these instances, in canonical form; None where they are not known.
+        formulas: The formulas of these instances, in canonical form; None if they are not available.
     """
     seconds = {"costs": scenario.costs()[rows], "times of features": scenario.overheads()[rows]}
     for name, array in seconds.items():
@@ -106,11 +106,11 @@ def _single_nodes(count: int, values: Mapping[str, object]) -> Samples:
 
 
 def _without_gaps(table: Floats, train: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the table with the training medians in place of missing values, and the share of missing ones per row."""
+    """Replace missing values by the training medians; return the table and the share of missing values per row."""
     missing = np.isnan(table)
     medians = np.zeros(table.shape[1])
-    known = ~missing[train].all(axis=0)
-    medians[known] = np.nanmedian(table[train][:, known], axis=0)
+    observed = ~missing[train].all(axis=0)
+    medians[observed] = np.nanmedian(table[train][:, observed], axis=0)
     return np.where(missing, medians, table), missing.mean(axis=1)
 
 
@@ -140,8 +140,8 @@ def _draw(
 ) -> Samples:
     """Draw instances: ``log10 t_k = 1/2 + w_k . x + |v_k . x| + noise`` with random vectors w and v per algorithm."""
     count = len(parameters.algorithms)
-    own = np.random.default_rng(parameters.structure)
-    linear, folded = own.normal(0, 0.9 / np.sqrt(parameters.features), (2, count, parameters.features))
+    weight_rng = np.random.default_rng(parameters.structure)
+    linear, folded = weight_rng.normal(0, 0.9 / np.sqrt(parameters.features), (2, count, parameters.features))
     drawn = [sample_generator(key, i, a) for i, a in zip(indices.tolist(), attempts.tolist(), strict=True)]
     normal = np.array([rng.normal(size=parameters.features + count) for rng in drawn]).reshape(len(drawn), -1)
     x, noise = normal[:, : parameters.features], normal[:, parameters.features :]
@@ -159,18 +159,18 @@ def _draw(
 
 
 def _check(parameters: SyntheticParameters, samples: Samples) -> list[str]:
-    """Return what is wrong with drawn instances: times beyond the cutoff, features that are not those of a normal."""
-    found = []
+    """Return the problems of drawn instances: impossible costs, and features with the wrong shape or mean."""
+    problems = []
     for name in output_names(parameters.algorithms):
         cost = np.asarray(samples.values[name], np.float64)
         solved = (cost >= 0.999 * LEAST_SECONDS) & (cost <= parameters.cutoff * (1 + 1e-6))
         wrong = np.flatnonzero(~solved & ~np.isclose(cost, PENALTY * parameters.cutoff))
-        found += [f"instance {i}: {name} is {cost[i]}" for i in wrong.tolist()]
+        problems += [f"instance {i}: {name} is {cost[i]}" for i in wrong.tolist()]
     table = np.asarray(samples.values[FEATURES], np.float64)
     spread = 6 / np.sqrt(max(table.size, 1))
     if table.shape[1:] != (parameters.features,) or abs(table.mean()) > spread:
-        found.append(f"the features have the shape {table.shape} and the mean {table.mean()}")
-    return found
+        problems.append(f"the features have the shape {table.shape} and the mean {table.mean()}")
+    return problems
 
 
 def _statistics(parameters: SyntheticParameters, samples: Samples) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""Scenarios of algorithm selection: what algorithms took on instances, and features of these (Bischl et al. 2016).
+"""Scenarios of algorithm selection: run times of algorithms on instances, and features of the instances.
 
 Bischl et al., "ASlib: A benchmark library for algorithm selection", Artificial Intelligence 237, 2016. A scenario is
 read from a folder by :mod:`graphbench.domains.sat.aslib_files`.
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from graphbench.core.errors import StoreError
 
 STATUSES = ("ok", "timeout", "memout", "not_applicable", "crash", "other")
-"""What a run of an algorithm ended with; all but the first count as unsolved."""
+"""The possible statuses of a run of an algorithm; all but the first count as unsolved."""
 
 FEATURE_STATUSES = ("ok", "timeout", "memout", "presolved", "crash", "other")
-"""What the measurement of features ended with."""
+"""The possible statuses of a measurement of features."""
 
 OK = 0
 NO_RUN = -1
 PENALTY = 10
 LEAST_SECONDS = 1e-3
-"""Costs are at least this long, as some scenarios have times of 0 and costs must be positive."""
+"""Lower bound of a cost in seconds: costs must be positive, but some scenarios have times of 0."""
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,9 @@ class Scenario:
         feature_names: The F features.
         features: float64 ``[S, F]``, nan where a value is missing; with repetitions the mean of their values.
         steps: Feature step -> the features that it provides.
-        step_seconds: float64 ``[S, steps]``, what the steps took in seconds, nan where unknown; None if not recorded.
+        step_seconds: float64 ``[S, steps]``, times of the steps in seconds, nan where unknown; None if not recorded.
         step_status: int8 ``[S, steps]``, positions in ``FEATURE_STATUSES``, -1 where unknown; None if not recorded.
-        default_steps: The steps that selectors use unless they say otherwise; empty for all.
+        default_steps: The steps that selectors use by default; empty for all steps.
         folds: int64 ``[S]``, the folds of cross-validation, numbered from 1 on; None if there are none.
         measure: Name of the performance measure.
     """
@@ -87,33 +87,33 @@ class Scenario:
         with np.errstate(invalid="ignore"):
             solved = (self.status == OK) & (self.seconds <= self.cutoff)
         counted = np.where(solved, np.maximum(self.seconds, LEAST_SECONDS), factor * self.cutoff)
-        found: Floats = np.where(exists, counted, 0.0).sum(axis=2) / exists.sum(axis=2)
-        return found
+        means: Floats = np.where(exists, counted, 0.0).sum(axis=2) / exists.sum(axis=2)
+        return means
 
     @property
     def used_steps(self) -> tuple[str, ...]:
-        """The steps whose features selectors use: the default ones, else all."""
+        """The steps that provide the features of selectors: the default steps, or all steps if none are default."""
         return self.default_steps or tuple(self.steps)
 
     @property
     def used_features(self) -> tuple[str, ...]:
-        """The features that the used steps provide; all where steps name no features."""
+        """The features that the used steps provide; all features if the used steps name none."""
         provided = {name for step in self.used_steps for name in self.steps.get(step, ())}
         return tuple(name for name in self.feature_names if name in provided) or self.feature_names
 
     def overheads(self) -> Floats:
-        """Return what measuring the used features took, float64 ``[S]`` in seconds; unknown times count as 0."""
+        """Return the time of measuring the used features, float64 ``[S]`` in seconds; unknown times count as 0."""
         if self.step_seconds is None:
             return np.zeros(len(self.instances))
         columns = [list(self.steps).index(step) for step in self.used_steps]
-        found: Floats = np.nan_to_num(self.step_seconds[:, columns], nan=0.0).sum(axis=1)
-        return found
+        overheads: Floats = np.nan_to_num(self.step_seconds[:, columns], nan=0.0).sum(axis=1)
+        return overheads
 
     def check(self) -> Scenario:
         """Return the scenario itself if its parts fit together.
 
         Raises:
-            StoreError: If a shape is wrong, a name is twice, or the cutoff is not positive.
+            StoreError: If a shape is wrong, a name is repeated, or the cutoff is not positive.
         """
         s, k, f, steps = len(self.instances), len(self.algorithms), len(self.feature_names), len(self.steps)
         shapes: dict[str, tuple[NDArray[Any] | None, tuple[int, ...]]] = {
@@ -127,13 +127,13 @@ class Scenario:
         for name, (array, shape) in shapes.items():
             if array is not None and array.shape != shape:
                 raise StoreError(f"{name} of the scenario {self.name} has the shape {array.shape}; expected is {shape}")
-        for what, names in (
+        for noun, names in (
             ("instance", self.instances),
             ("algorithm", self.algorithms),
             ("feature", self.feature_names),
         ):
             if twice := first_repeated(names):
-                raise StoreError(f"the scenario {self.name} has the {what} {twice!r} twice")
+                raise StoreError(f"the scenario {self.name} has the {noun} {twice!r} twice")
         if not 0 < self.cutoff < math.inf:
             raise StoreError(f"the cutoff of the scenario {self.name} is {self.cutoff}; give seconds above 0")
         return self

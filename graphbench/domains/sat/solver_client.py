@@ -33,7 +33,7 @@ class _Connection:
         with self.lock:
             try:
                 return self._ask(self._running(), job, data)
-            except BaseException:  # an answer may be on its way, which the next job must not take for its own
+            except BaseException:  # a late answer to this job must not reach the next job
                 self.close()
                 raise
 

@@ -41,14 +41,14 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def _answer(job: dict[str, Any], data: bytes, jobs: int) -> tuple[dict[str, Any], bytes]:
-    """Run one job in a child of its own; return its answer, or ``{"error": reason}``."""
+def _answer(job: dict[str, Any], data: bytes, job_pipe: int) -> tuple[dict[str, Any], bytes]:
+    """Run one job in a new child process; return the answer and the model, or ``{"error": reason}`` and no model."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         _run_and_exit(job, data, reading, writing)
     os.close(writing)
-    received, problem = _receive(reading, jobs, job["wall_seconds"])
+    received, problem = _receive(reading, job_pipe, job["wall_seconds"])
     os.close(reading)
     if problem:
         with suppress(ProcessLookupError):
@@ -69,18 +69,18 @@ def _answer(job: dict[str, Any], data: bytes, jobs: int) -> tuple[dict[str, Any]
 _GONE = "the process that asked has ended"
 
 
-def _receive(reading: int, jobs: int, seconds: float) -> tuple[bytes, str]:
-    """Return what the child writes, and why it must be killed, if it must."""
+def _receive(reading: int, job_pipe: int, seconds: float) -> tuple[bytes, str]:
+    """Return the child's output, and the reason why the child must be killed; the reason is empty if it has ended."""
     parts: list[bytes] = []
     deadline = time.monotonic() + seconds
     while True:
-        ready, _, _ = select.select([reading, jobs], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select([reading, job_pipe], [], [], max(0.0, deadline - time.monotonic()))
         if reading in ready:
             part = os.read(reading, _BLOCK)
             if not part:
                 return b"".join(parts), ""
             parts.append(part)
-        elif jobs in ready:
+        elif job_pipe in ready:
             return b"", _GONE
         else:
             return b"", f"the solver exceeded the guard of {seconds:g} s of wall time"
@@ -96,7 +96,7 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
     """Run the solver in this child, write the answer, and end the child."""
     code = 1
     try:
-        gc.disable()  # collecting among the clauses would take longer than making them
+        gc.disable()  # garbage collection among the clauses would take longer than creating them
         os.setpgid(0, 0)
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -156,7 +156,9 @@ def _run_executable(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], l
         printed.seek(0)
         text = printed.read().decode("ascii", "replace")
     if os.WIFSIGNALED(status):
-        os.kill(os.getpid(), os.WTERMSIG(status))  # ends this process alike: the guards are those of both
+        os.kill(
+            os.getpid(), os.WTERMSIG(status)
+        )  # ends this process by the same signal: both processes have the same guards
     code = os.waitstatus_to_exitcode(status)
     if code not in _EXIT_STATUS:
         return {"error": f"{job['executable']} ended with exit status {code}: {text.strip()[-200:]}"}, []

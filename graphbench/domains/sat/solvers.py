@@ -1,8 +1,8 @@
 """SAT solvers whose effort is counted: the same formula takes the same effort on every machine.
 
-The effort of a run is modelled processor time: what the solver did (propagations, clause accesses) times frozen
-coefficients, in whole nanoseconds. The coefficients were fitted to processor time once (docs/domains/sat.md has the
-residuals), and are part of the meaning of labels. A run is limited by effort, never by a clock.
+The effort of a run is modelled processor time: the counts of the solver's operations (propagations, clause accesses)
+times frozen coefficients, in whole nanoseconds. The coefficients were fitted to processor time once
+(docs/domains/sat.md has the residuals) and define the labels. A run is limited by effort, never by a clock.
 
 Solvers of python-sat that count no propagations (MapleCM, MapleSAT) or report no counts (Kissat) are left out; Kissat
 is run as the executable of the package ``passagemath-kissat``.
@@ -32,7 +32,7 @@ Status = Literal["sat", "unsat", "unsolved"]
 _INSTALL = "pip install 'graphbench[sat]'"
 _NANOSECONDS = 1e-9
 _FIRST_CONFLICTS = 4000  # the first limit of solvers that can be limited by conflicts only
-_MARGIN = 1.15  # of the next limit over the one that the effort per conflict so far suggests
+_MARGIN = 1.15  # the next limit is this factor times the limit that the effort per conflict suggests
 _GROWTH = 40
 _BUDGETS = {"propagations": "prop", "conflicts": "conf"}
 
@@ -44,10 +44,10 @@ class SolverRun:
     Attributes:
         status: ``sat``, ``unsat``, or ``unsolved`` if the run needs more effort than it was allowed.
         effort: Modelled processor time in seconds; at least the limit if unsolved. The same on every machine.
-        cpu_seconds: Processor time that was measured, in seconds; of a solver that was run several times (``limits``),
-            that of the last run.
+        cpu_seconds: Measured processor time in seconds. If the solver was run several times (``limits``), it is the
+            time of the last run.
         model: bool ``[n]``, a satisfying assignment, if ``sat``: ``model[v - 1]`` is the value of variable v.
-        counts: What the solver counted.
+        counts: The solver's counts of its operations.
     """
 
     status: Status
@@ -67,9 +67,9 @@ class Solver:
         nanoseconds: Coefficients of the modelled time: nanoseconds per count.
         base: Nanoseconds of every run.
         per_literal: Nanoseconds per literal of the formula, for reading it.
-        limits: Counts of which the solver takes a limit. Those that take a limit of propagations are run once; the
-            effort of others is not known before, so that they are run again with a higher limit of conflicts until the
-            run decides the formula or takes all its effort.
+        limits: The counts that the solver can limit. A solver that can limit propagations is run once. The effort of
+            any other solver is not known in advance, so it is run again with a higher limit of conflicts until the run
+            decides the formula or takes all its effort.
     """
 
     name: str
@@ -105,16 +105,16 @@ def _kissat() -> tuple[str, str]:
     """Return the path and the version of the Kissat executable.
 
     Raises:
-        MissingDependency: If there is none.
+        MissingDependency: If no executable is installed.
     """
-    places = []
+    candidates = []
     with suppress(PackageNotFoundError):
         files = distribution(_KISSAT).files or ()
-        places = [str(file.locate()) for file in files if file.name == "kissat" and file.parent.name == "bin"]
-    for place in filter(None, (*places, shutil.which("kissat"))):
-        found = subprocess.run([place, "--version"], capture_output=True, text=True, check=False)
-        if found.returncode == 0:
-            return place, found.stdout.strip()
+        candidates = [str(file.locate()) for file in files if file.name == "kissat" and file.parent.name == "bin"]
+    for candidate in filter(None, (*candidates, shutil.which("kissat"))):
+        completed = subprocess.run([candidate, "--version"], capture_output=True, text=True, check=False)
+        if completed.returncode == 0:
+            return candidate, completed.stdout.strip()
     raise MissingDependency(f"the solver kissat needs its executable; {_INSTALL}")
 
 
@@ -152,7 +152,7 @@ def find_solver(name: str) -> Solver:
     """Return a solver by name.
 
     Raises:
-        ArgumentError: If there is no such solver; the message suggests the nearest name.
+        ArgumentError: If the name is unknown; the message suggests the nearest name.
     """
     if name not in SOLVERS:
         raise ArgumentError(f"there is no solver {name!r}{closest(name, SOLVERS)} (there are {', '.join(SOLVERS)})")
@@ -173,7 +173,7 @@ def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 40
         memory_mb: Guard of memory, in MiB.
 
     Raises:
-        ArgumentError: If there is no such solver, or the effort is no number above 0 and at most `MAX_EFFORT`.
+        ArgumentError: If the name is unknown, or the effort is not a number above 0 and at most `MAX_EFFORT`.
         MissingDependency: If the solver is not installed.
         SolverError: If the run met a guard, crashed, or gave a wrong model; it can be repeated.
     """
@@ -201,8 +201,8 @@ def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 40
     cpu = answer["cpu_seconds"]
     if not done or spent > effort:
         return SolverRun("unsolved", spent, cpu, counts=answer["counts"])
-    found = _assignment(solver, cnf, model) if answer["status"] == "sat" else None
-    return SolverRun(answer["status"], spent, cpu, found, answer["counts"])
+    assignment = _assignment(solver, cnf, model) if answer["status"] == "sat" else None
+    return SolverRun(answer["status"], spent, cpu, assignment, answer["counts"])
 
 
 def _first_limits(solver: Solver, effort: float) -> Mapping[str, int]:
@@ -212,7 +212,7 @@ def _first_limits(solver: Solver, effort: float) -> Mapping[str, int]:
 
 
 def _next_limits(limits: Mapping[str, int], spent: float, effort: float) -> Mapping[str, int]:
-    """Return limits that may suffice, given the effort that the run with the limits before has taken.
+    """Return limits that may suffice, given the effort of the run with the previous limits.
 
     Every run begins from the start: continuing a run would change the search.
     """
@@ -227,7 +227,7 @@ def _as_options(solver: Solver, limits: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _assignment(solver: Solver, cnf: Cnf, literals: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return the model as values of all variables; those that it leaves out are false."""
+    """Return the model as bool ``[n]``, the values of all variables; variables that the model leaves out are false."""
     model = np.zeros(cnf.num_variables + 1, np.bool_)
     model[literals[(literals > 0) & (literals <= cnf.num_variables)]] = True
     if not cnf.is_satisfied_by(model[1:]):

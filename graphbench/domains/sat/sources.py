@@ -1,4 +1,4 @@
-"""The sources of files of SAT."""
+"""The file sources of the SAT domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs of formulas as views of the stored one."""
+"""The graph representations of formulas, derived from the stored variable-clause graph."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from graphbench.domains.sat.graphs import CLAUSE, FormulaGraphs, GraphKind, grap
 
 
 def _derive(kind: GraphKind, samples: Samples) -> Samples:
-    """Return the graphs of formulas, with the logarithms of counts as features."""
-    found = graphs_of_formulas(*formulas_of(samples), kind, link_literals=kind == "lcg")
-    values = {"occurrences": np.log1p(found.node_arrays["occurrences"].astype(np.float32)), **_own_values(found)}
-    return Samples(found.num_nodes, found.num_edges, found.edges, values)
+    """Return the graphs of all formulas, with the logarithms of counts as features."""
+    graphs = graphs_of_formulas(*formulas_of(samples), kind, link_literals=kind == "lcg")
+    values = {"occurrences": np.log1p(graphs.node_arrays["occurrences"].astype(np.float32)), **_kind_values(graphs)}
+    return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, values)
 
 
-def _own_values(found: FormulaGraphs) -> Mapping[str, Any]:
-    edges = found.edge_arrays
-    if found.kind == "vcg":
-        return {IS_CLAUSE: found.node_arrays["type"] == CLAUSE, NEGATED: edges["polarity"] < 0}
-    if found.kind == "lcg":
-        return {IS_CLAUSE: found.node_arrays["type"] == CLAUSE, "link": edges["link"]}
+def _kind_values(graphs: FormulaGraphs) -> Mapping[str, Any]:
+    edges = graphs.edge_arrays
+    if graphs.kind == "vcg":
+        return {IS_CLAUSE: graphs.node_arrays["type"] == CLAUSE, NEGATED: edges["polarity"] < 0}
+    if graphs.kind == "lcg":
+        return {IS_CLAUSE: graphs.node_arrays["type"] == CLAUSE, "link": edges["link"]}
     return {"shared": np.log1p(edges["count"].astype(np.float32))}
 
 

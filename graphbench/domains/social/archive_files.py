@@ -25,8 +25,11 @@ POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"
 _BLOCK = 1 << 24
 _MERGED = 1 << 22
-_GROWTH, _LEAST = 50, 1 << 28  # an archive may hold this many times its size, and this many bytes in any case
-_MOST_FILES = 20_000_000
+_GROWTH, _MIN_UNPACKED_BYTES = (
+    50,
+    1 << 28,
+)  # limit of unpacked bytes: this many times the archive's size, and at least this many
+_MAX_FILES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Block:
 
     Attributes:
         member: Number of the file among the files of the tarball, from 0 on.
-        name: Its path.
+        name: Path of the file in the tarball.
         content: Whole lines.
-        last: Whether they are the last ones of the file.
+        last: Whether the block is the last one of the file.
     """
 
     member: int
@@ -50,16 +53,16 @@ def posts_file(folder: Path) -> Path:
     """Return the tarball of posts of an archive.
 
     Raises:
-        StoreError: If the folder is none, or has no such file.
+        StoreError: If the folder does not exist, or lacks the file.
     """
     return _find(folder, POSTS)
 
 
 def graphs_file(folder: Path, kind: str) -> Path:
-    """Return the tarball of interactions of an archive, or its file of one kind where it is unpacked.
+    """Return the tarball of interactions of an archive, or the unpacked file of one kind of interactions.
 
     Raises:
-        StoreError: If the folder is none, or has no such file.
+        StoreError: If the folder does not exist, or lacks the file.
     """
     return _find(folder, (GRAPHS, f"graphs/{kind}.csv", f"{kind}.csv"))
 
@@ -68,18 +71,18 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    what = "is not a folder" if not folder.is_dir() else f"has no file {' or '.join(names)}"
+    fault = "is not a folder" if not folder.is_dir() else f"has no file {' or '.join(names)}"
     raise StoreError(
-        f"{folder} {what}; give the folder with {POSTS[0]} and {GRAPHS} of https://zenodo.org/records/14669616"
+        f"{folder} {fault}; give the folder with {POSTS[0]} and {GRAPHS} of https://zenodo.org/records/14669616"
     )
 
 
 def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterator[Block]:
-    """Yield the lines of the files of a tarball, in its order, a block of about 16 MB at a time.
+    """Yield the lines of the files of a tarball in the tarball's order, in blocks of about 16 MB.
 
     Args:
         path: The tarball, or a single file ``.csv``.
-        endings: Ends of the names of the files to read; others are left out.
+        endings: File name endings; other files are left out.
         first: Number of the first file to read.
 
     Raises:
@@ -94,7 +97,7 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
         with open_packed(path) as stream:
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
                 yield from _blocks(path, archive, endings, first)
-            while stream.read(_BLOCK):  # what follows the last file, to compare the checksum of all
+            while stream.read(_BLOCK):  # reads the bytes after the last file, so that the checksum is compared
                 continue
     except NoRegularFile as error:
         raise StoreError(f"{path}: {error.strerror}") from error
@@ -107,7 +110,7 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
 
 
 def merged(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks of at least 4 MB where files are small: the lines of several files, named after the last of them."""
+    """Yield blocks of at least 4 MB; lines of several small files are merged into a block named after the last file."""
     parts: list[bytes] = []
     size, last = 0, None
     for block in blocks:
@@ -122,15 +125,15 @@ def merged(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], first: int) -> Iterator[Block]:
-    most, total, number = max(_LEAST, _GROWTH * path.stat().st_size), 0, -1
+    most, total, number = max(_MIN_UNPACKED_BYTES, _GROWTH * path.stat().st_size), 0, -1
     for count, info in enumerate(archive):
         total += info.size + tarfile.BLOCKSIZE
-        archive.members = []  # type: ignore[attr-defined] # which would keep every entry
+        archive.members = []  # type: ignore[attr-defined] # otherwise the list would keep every entry
         problem = path_problem(info.name)
         if not (info.isreg() or info.isdir()):
             problem = "is a link or a special file"
-        elif count >= _MOST_FILES:
-            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        elif count >= _MAX_FILES:
+            problem = f"is beyond the {_MAX_FILES:,} files allowed"
         elif total > most:
             problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
         if problem:

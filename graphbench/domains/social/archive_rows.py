@@ -23,9 +23,9 @@ class PostRows:
 
     Attributes:
         rows: int32 ``[P, 5]``: user, time in minutes since 1970, likes, replies, reposts.
-        texts: The text of every post; empty if texts are not asked for.
-        malformed: Number of lines that are no posts.
-        shared: Number of lines that say that a user reposted a post of another one; they are no posts of the user.
+        texts: The text of every post; empty if texts were not requested.
+        malformed: Number of malformed lines.
+        shared: Number of lines that record a repost of another user's post; they do not count as posts by default.
     """
 
     rows: NDArray[np.int32]
@@ -35,7 +35,7 @@ class PostRows:
 
 
 def minutes_of_stamps(stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the minutes since 1970 of days YYYYMMDD and minutes YYYYMMDDHHMM, and which of them exist."""
+    """Return the minutes since 1970 of days YYYYMMDD and minutes YYYYMMDDHHMM, and a mask of the stamps that exist."""
     stamps = np.where((stamps > 0) & (stamps < _DAYS_AS_STAMPS), stamps * 10_000, stamps)
     year, month, day = stamps // 10**8, stamps // 10**6 % 100, stamps // 10**4 % 100
     hour, minute = stamps // 100 % 100, stamps % 100
@@ -50,17 +50,17 @@ def minutes_of_stamps(stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDA
 def parse_posts(content: bytes, *, texts: bool = False, shared: bool = False) -> PostRows:
     """Return the posts of lines of JSON objects with the fields of the archive.
 
-    With ``shared``, lines that say that a user reposted a post of another one are rows, too, with the counts of that
-    post; they are left out otherwise, and counted in any case. A line is malformed if it is no JSON object, lacks user,
-    date or a count, or one of them is no whole number in its range. Polars parses the lines if it is installed and no
-    line is malformed; the result is the same without.
+    With ``shared``, lines that record a repost of another user's post are rows, too, with the counts of the reposted
+    post; otherwise they are left out. They are counted in any case. A line is malformed if it is not a JSON object,
+    lacks the user, the date or a count, or one of these is not a whole number in its range. Polars parses the lines if
+    it is installed and no line is malformed; the result is the same without Polars.
     """
     quick = _parse_quickly(content, texts, shared)
     return _parse_carefully(content, texts, shared) if quick is None else quick
 
 
 def _parse_quickly(content: bytes, texts: bool, keep: bool = False) -> PostRows | None:
-    """Return the posts by Polars; None if it is not installed, or a line is malformed or unusual."""
+    """Return the posts parsed by Polars; None if Polars is not installed, or a line is malformed or unusual."""
     try:
         import polars
     except ImportError:
@@ -78,11 +78,11 @@ def _parse_quickly(content: bytes, texts: bool, keep: bool = False) -> PostRows 
     values = np.stack([frame[name].to_numpy() for name in COLUMNS], axis=1)
     shared = frame[_REPOSTED].is_not_null().to_numpy()
     kept = np.ones(len(shared), bool) if keep else ~shared
-    own, valid = _checked(values[kept])
+    checked, valid = _checked(values[kept])
     if not valid.all():
         return None
     written = [text or "" for text in frame["text"].filter(polars.Series(kept)).to_list()] if texts else []
-    return PostRows(own, written, 0, int(shared.sum()))
+    return PostRows(checked, written, 0, int(shared.sum()))
 
 
 def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRows:
@@ -109,13 +109,13 @@ def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRow
             rows.append([int(value) for value in values if value is not None])
             written.append(str(post.get("text") or "") if texts else "")
     values_of_rows = np.array(rows, np.int64).reshape(-1, len(COLUMNS))
-    own, valid = _checked(values_of_rows)
+    checked, valid = _checked(values_of_rows)
     kept = [text for text, is_valid in zip(written, valid.tolist(), strict=True) if is_valid] if texts else []
-    return PostRows(own, kept, malformed + int((~valid).sum()), shared)
+    return PostRows(checked, kept, malformed + int((~valid).sum()), shared)
 
 
 def _checked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Return the rows in range, with minutes in place of stamps, and which rows these are."""
+    """Return the rows in range, with minutes in place of stamps, and a mask of these rows."""
     minutes, valid = minutes_of_stamps(values[:, 1])
     rows = values.copy()
     rows[:, 1] = np.where(valid, minutes, 0)
@@ -126,7 +126,7 @@ def _checked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.b
 def parse_interactions(content: bytes) -> tuple[NDArray[np.int32], int]:
     """Return source, target and minute of lines of CSV, int32 ``[I, 3]``, and the number of malformed lines.
 
-    A line of words, such as ``source,target,date``, is a header and left out.
+    A line of words (``source,target,date``) is a header and left out.
     """
     lines = content.strip()
     if not lines:

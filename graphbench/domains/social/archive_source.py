@@ -1,7 +1,7 @@
 """The sources of ``social/quotes``, ``social/replies`` and ``social/reposts``: the archive of Bluesky, and tensors.
 
-``official`` reads the archive; ``official_shared`` does, too, and counts reposts of others' posts as posts of whoever
-reposts them; ``tensors`` reads what the public package of GraphBench's authors offers.
+``official`` reads the archive; ``official_shared`` also reads the archive, and counts a repost of another user's post
+as a post of the reposting user; ``tensors`` reads the tensors of the public package by GraphBench's authors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from graphbench.domains.social.tables import KINDS, end_of_day
 
 
 class ArchiveParameters(StrictModel):
-    """Which snapshot of the archive; see :class:`~.generators.SnapshotParameters`."""
+    """The parameters of a snapshot of the archive; see :class:`~.generators.SnapshotParameters`."""
 
     kind: Literal["quotes", "replies", "reposts"]
     seen_until: date
@@ -60,99 +60,100 @@ def read_snapshot(
     embedded: bool = True,
     progress: bool | None = None,
 ) -> Snapshot:
-    """Return a snapshot of the archive in a folder, whose tables are prepared first where they are not.
+    """Return a snapshot of the archive in a folder; tables that are not prepared yet are prepared first.
 
     Args:
         folder: The folder of the archive.
         kind: ``quotes``, ``replies`` or ``reposts``.
-        seen_until: Last day of what models see.
+        seen_until: Last day of the inputs.
         predicted_until: Last day of the posts whose engagement is predicted.
         median: As for :func:`~.snapshots.snapshot`.
         loops: As for :func:`~.snapshots.snapshot`.
         shared: Whether reposts of others' posts count as posts, with the engagement of the post that was reposted.
-        embedded: Whether the snapshot has the contents, which must have been embedded; without, it has no columns.
+        embedded: Whether the snapshot has contents, which must be embedded already; if False, ``content`` has no
+            columns.
         progress: Show progress bars; None for terminals only.
 
     Raises:
         StoreError: If a file is missing, damaged or unsafe, the texts are not embedded, or nobody posted in both
             intervals.
     """
-    for journal, what in (
+    for journal, table in (
         (prepare_posts(folder, progress, shared=shared), "posts"),
         (prepare_interactions(folder, kind, progress), kind),
     ):
         if not journal.rows:
             raise StoreError(
-                f"{folder} has no row of {what} that can be read ({journal.malformed:,} lines are malformed); give the "
-                "folder of the archive of Bluesky"
+                f"{folder} has no row of {table} that can be read ({journal.malformed:,} lines are malformed); give "
+                "the folder of the archive of Bluesky"
             )
     times = end_of_day(START) - 1440, end_of_day(seen_until), end_of_day(predicted_until)
     contents = contents_by_part(folder, shared=shared) if embedded else ()
     rows = posts_by_part(folder, shared=shared), interactions_by_part(folder, kind)
-    found = snapshot_of_parts(*rows, contents, times, median=median, loops=loops)
-    if found is None:
+    snapshot = snapshot_of_parts(*rows, contents, times, median=median, loops=loops)
+    if snapshot is None:
         raise StoreError(
             f"in {folder} nobody with an edge of {kind} posted until {seen_until} and from then to {predicted_until}; "
             "take the whole archive"
         )
-    return found
+    return snapshot
 
 
 def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Samples]:
-    """Return the splits of the paper of the archive in a folder; ``shared`` as for :func:`read_snapshot`.
+    """Return the paper's splits of the archive in a folder; ``shared`` as for :func:`read_snapshot`.
 
     Raises:
-        StoreError: As :func:`read_snapshot` does.
+        StoreError: As for :func:`read_snapshot`.
     """
-    found = {}
+    splits = {}
     for split, seen_until, predicted_until in zip(CORE_SPLITS, DATES[:-1], DATES[1:], strict=True):
         samples = snapshot_as_samples([read_snapshot(folder, kind, seen_until, predicted_until, shared=shared)])
         content = samples.values["content"].astype(np.float16)
-        found[split] = replace(samples, values={**samples.values, "content": content})
-    return found
+        splits[split] = replace(samples, values={**samples.values, "content": content})
+    return splits
 
 
 def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what was found in the files."""
+    """Yield the numbers of rows and malformed lines in the files."""
     folder = Path(FileParameters.model_validate(card.split("train").parameters).folder)
     for table, journal in facts(folder).items():
-        what = "left out" if table == "posts" else "counted as posts"
-        shared = f", {journal.shared:,} are reposts of others' posts and {what}" if table not in KINDS else ""
+        treatment = "left out" if table == "posts" else "counted as posts"
+        shared = f", {journal.shared:,} are reposts of others' posts and {treatment}" if table not in KINDS else ""
         words = f"{journal.rows:,} rows, {journal.malformed:,} malformed lines{shared}"
         yield Row("all files", table, True, words, "noted" if journal.malformed else "")
 
 
 def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, **options: Any) -> FileSource:
-    """Return the source of one kind of interactions; runs on it have the protocol of the source that users name."""
+    """Return the source of one kind of interactions; its runs have the protocol of the source that users name."""
 
     def describe(card: Card) -> Card:
         return card.model_copy(update={"protocol": protocol, "measured": None, "overlapping": True})
 
-    found = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
-    generator = replace(found.generator, statistics=degree_statistics)
+    source = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
+    generator = replace(source.generator, statistics=degree_statistics)
     report = None if read is read_tensors else _report
-    return replace(found, generator=generator, report=report, describe=describe, part_of=protocol)
+    return replace(source, generator=generator, report=report, describe=describe, part_of=protocol)
 
 
 def _sources(
     protocol: str, read: Callable[..., dict[str, Samples]], downloads: Any = (), **options: Any
 ) -> dict[str, FileSource]:
-    """Return the source that users name, which chooses by card, and those of each kind of interactions."""
-    own = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
+    """Return the source that users name, which chooses by card, and the sources of each kind of interactions."""
+    by_kind = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
 
     def card_of_files(card: Card, folder: Path) -> Card:
         if card.generator != "social.archive":
             raise CardError(
                 f"{card.address} is simulated; source={protocol!r} has social/quotes, social/replies and social/reposts"
             )
-        source = own[str(card.split("train").parameters["kind"])]
+        source = by_kind[str(card.split("train").parameters["kind"])]
         return source.describe(source.card(card, folder))
 
-    any_of_them = next(iter(own.values()))
+    any_of_them = next(iter(by_kind.values()))
     named = FileSource(
         f"social.{protocol}", card_of_files, ARCHIVE, any_of_them.describe, any_of_them.report, downloads
     )
-    return {protocol: named, **{f"{protocol}_{kind}": source for kind, source in own.items()}}
+    return {protocol: named, **{f"{protocol}_{kind}": source for kind, source in by_kind.items()}}
 
 
 def _refuse(

@@ -1,8 +1,8 @@
-"""The tables of an archive on disk, in parts by user: made once, in bounded memory, and continued after interruptions.
+"""The tables of an archive on disk, in parts by user: built once, in bounded memory, and continued after interruptions.
 
-The folder ``graphbench-prepared`` beside the files of the archive holds, for posts and for interactions of each kind,
-64 files of rows; user ``u`` is in part ``u % 64``. A journal says how much of the archive is done; rows beyond it are
-cut off before the work goes on. No text and no names of users are kept in these tables.
+The folder ``graphbench-prepared`` next to the archive's files holds, for posts and for interactions of each kind,
+64 files of rows; user ``u`` is in part ``u % 64``. A journal records how much of the archive is done; rows
+beyond the recorded ones are cut off before the work continues. The tables hold no texts and no names of users.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ELSEWHERE = "copy the archive to a folder that can be written, or make room"
 
 @dataclass
 class Journal:
-    """How much of a tarball has been read into a table.
+    """The progress of reading a tarball into a table.
 
     Attributes:
         archive: Name, bytes and time of change of the tarball, and the version of the table's format.
-        members: Number of files that are done.
+        members: Number of files that are read.
         rows: Number of rows.
         malformed: Number of malformed lines.
-        shared: Number of lines about posts of others.
+        shared: Number of lines that record reposts of other users' posts.
         sizes: Bytes of every part.
         done: Whether the tarball is read to its end.
     """
@@ -59,29 +59,29 @@ class Journal:
 
 
 def prepare_posts(folder: Path, progress: bool | None = None, *, shared: bool = False) -> Journal:
-    """Read the posts of an archive into their table, unless that is done; return its journal.
+    """Read the posts of an archive into their table, unless it exists; return the journal.
 
     Args:
         folder: The folder of the archive.
         progress: Show a progress bar; None for terminals only.
-        shared: Whether reposts of others' posts are rows, too; that table is another one.
+        shared: Whether reposts of other users' posts are rows, too; this is a separate table.
 
     Raises:
         StoreError: If a file is missing, damaged or unsafe, or the table cannot be written.
     """
 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
-        found = parse_posts(block.content, shared=shared)
-        return found.rows, found.malformed, found.shared
+        parsed = parse_posts(block.content, shared=shared)
+        return parsed.rows, parsed.malformed, parsed.shared
 
     return _prepare(folder, posts_file(folder), _POSTS[shared], ("json", "jsonl", "ndjson"), parse, progress)
 
 
 def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) -> Journal:
-    """Read the interactions of one kind into their table, unless that is done; return its journal.
+    """Read the interactions of one kind into their table, unless it exists; return the journal.
 
     Raises:
-        StoreError: As :func:`prepare_posts` does.
+        StoreError: As for :func:`prepare_posts`.
     """
 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
@@ -115,14 +115,14 @@ def _part_paths(folder: Path, table: str) -> list[Path]:
 
 
 def identity_of(archive: Path) -> list[str | int]:
-    """Return name, bytes and time of change of a tarball, and the version of what is made of it."""
+    """Return name, bytes and time of change of a tarball, and the version of the tables' format."""
     stat = archive.stat()
     return [archive.name, stat.st_size, stat.st_mtime_ns, _VERSION]
 
 
 @contextmanager
 def only_here(folder: Path) -> Iterator[None]:
-    """Make the folder of prepared tables, and hold its lock: other processes wait."""
+    """Create the folder of prepared tables and hold its lock, so that other processes wait."""
     refuse_foreign_links(folder / PREPARED)
     (folder / PREPARED).mkdir(exist_ok=True)
     with file_lock(folder / PREPARED / ".lock"):
@@ -137,13 +137,13 @@ def _prepare(
     parse: Callable[[Block], tuple[NDArray[np.int32], int, int]],
     progress: bool | None,
 ) -> Journal:
-    place, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
-    journal = _read_journal(place, identity)
+    journal_path, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
+    journal = _read_journal(journal_path, identity)
     if journal.done:
         return journal
-    with clear_errors(place.parent, "write", ELSEWHERE), ExitStack() as files:
+    with clear_errors(journal_path.parent, "write", ELSEWHERE), ExitStack() as files:
         files.enter_context(only_here(folder))
-        journal = _read_journal(place, identity)  # another process may have finished it
+        journal = _read_journal(journal_path, identity)  # another process may have finished it
         if journal.done:
             return journal
         paths = _part_paths(folder, table)
@@ -172,11 +172,11 @@ def _prepare(
                     committed = journal.rows
                     for stream in streams:
                         stream.flush()
-                    write_json(place, asdict(journal))
+                    write_json(journal_path, asdict(journal))
         for stream in streams:
             stream.flush()
         journal.done = True
-        write_json(place, asdict(journal))
+        write_json(journal_path, asdict(journal))
     if journal.malformed:
         _LOG.warning(
             "%s: %s lines of %s are malformed and left out; %s rows are read",
@@ -191,26 +191,26 @@ def _append(streams: Sequence[IO[bytes]], rows: NDArray[np.int32], journal: Jour
     bounds = np.searchsorted(part[order], np.arange(PARTS + 1))
     ordered = np.ascontiguousarray(rows[order])
     for number, stream in enumerate(streams):
-        own = ordered[bounds[number] : bounds[number + 1]]
-        stream.write(own.tobytes())
-        journal.sizes[number] += own.nbytes
+        part_rows = ordered[bounds[number] : bounds[number + 1]]
+        stream.write(part_rows.tobytes())
+        journal.sizes[number] += part_rows.nbytes
 
 
-def _read_journal(place: Path, identity: list[str | int]) -> Journal:
-    """Return the journal of a table; a fresh one if there is none of this archive."""
+def _read_journal(path: Path, identity: list[str | int]) -> Journal:
+    """Return the journal of a table; a new journal if there is none for this archive."""
     try:
-        journal = Journal(**load_json(place))
+        journal = Journal(**load_json(path))
     except (OSError, TypeError, ValueError, json.JSONDecodeError):
         return Journal(identity)
     return journal if journal.archive == identity else Journal(identity)
 
 
 def facts(folder: Path) -> dict[str, Journal]:
-    """Return the journals of the tables that are prepared."""
-    found = {}
+    """Return table -> journal of the prepared tables."""
+    journals = {}
     for table in (*_POSTS, *KINDS):
-        place = folder / PREPARED / f"{table}.json"
-        if place.is_file():
-            with damage_named(place, remedy=f"delete the folder {place.parent} and it will be made again"):
-                found[table] = Journal(**load_json(place))
-    return found
+        path = folder / PREPARED / f"{table}.json"
+        if path.is_file():
+            with damage_named(path, remedy=f"delete the folder {path.parent} and it will be made again"):
+                journals[table] = Journal(**load_json(path))
+    return journals

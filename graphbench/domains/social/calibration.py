@@ -12,14 +12,14 @@ from graphbench.domains.social.simulator_tables import normal_quantiles
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a simulated network is like.
+    """The parameters of a simulated network.
 
-    Activity time runs from 0 to 1; posts are spread over it so that their shares before the dates of the snapshots are
-    those of the paper.
+    Activity time runs from 0 to 1; posts are spread over it so that their shares before the dates of the snapshots
+    match the paper.
 
     Attributes:
         topics: Number of topics; each is the main one of a community.
-        most_circles: Most circles of a community; its users follow each other above all.
+        most_circles: Most circles of a community; its users mostly follow each other.
         circle_users: Mean number of users of a circle of the smallest communities' size; circles of small networks are
             fewer, not smaller.
         join_shares: Shares of the users who have joined by ``join_times``.
@@ -32,30 +32,30 @@ class Calibration:
         popularity_exponent: Of the Pareto distribution by which users are followed.
         most_popular: Largest popularity, as a share of the users.
         quality_sigma: Deviation of the logarithm of the quality of authors.
-        luck_sigma: Deviation of the logarithm of the quality of a post beside that of its author.
+        luck_sigma: Deviation of the logarithm of a post's quality relative to the quality of its author.
         follows: Mean number of users whom a user follows.
         follows_sigma: Deviation of its logarithm.
         most_follows: Most users whom a user follows.
-        follows_within: Shares of follows within the own circle, the own community and the second community.
+        follows_within: Shares of follows within the user's circle, the user's community and the second community.
         follow_back: Probability that an unpopular user follows back.
         reach: Readers of a post of an author with one follower.
         reach_exponent: The number of readers grows with this power of the number of followers.
         most_readers: Most readers of a post.
-        strangers: Share of readers who are no followers.
+        strangers: Share of readers who do not follow the author.
         reacts: Shares of users who ever like, repost, reply to and quote posts.
         eagerness_sigma: Deviation of the logarithm of how readily users react.
         vigour_sigma: Deviation of the logarithm of how readily the users of a circle react.
-        attraction: Factors of reactions to posts on the own, a neighbouring and another topic.
-        rates: Probabilities to like, repost, reply to and quote a post on the own topic.
+        attraction: Factors of reactions to posts on the community's topic, a neighbouring topic and any other topic.
+        rates: Probabilities to like, repost, reply to and quote a post on the community's topic.
         quotable: Share of authors who are ever quoted by others.
         answers: Probability that an author answers a reply.
-        threads: Probability that an author replies to an own post.
-        own_reposts: Probability that an author reposts an own post.
-        own_quotes: Probability that an author quotes an own post.
+        threads: Probability that an author replies to one of their posts.
+        own_reposts: Probability that an author reposts one of their posts.
+        own_quotes: Probability that an author quotes one of their posts.
         delay: Median number of minutes between a post and an interaction.
         delay_sigma: Deviation of its logarithm.
         style: How much of the ranks of a user's quality, eagerness and popularity, and of the vigour of its circle
-            shows in contents, beside the topics at 1.
+            shows in contents, relative to the topics, which have weight 1.
         noise: Deviation of the noise of users and of the noise of periods in contents.
     """
 
@@ -99,8 +99,8 @@ class Calibration:
 
     def settings(self, last: int) -> NDArray[np.float64]:
         """Return the settings of :func:`~.simulator_kernels.write_posts`; ``last`` is the last minute."""
-        own = (self.threads, self.own_reposts, self.own_quotes)
-        return np.array([self.most_posts, self.most_readers, *own, last], np.float64)
+        probabilities = (self.threads, self.own_reposts, self.own_quotes)
+        return np.array([self.most_posts, self.most_readers, *probabilities, last], np.float64)
 
     def circles(self, users: int) -> int:
         """Return the number of circles of every community in a network of some users."""

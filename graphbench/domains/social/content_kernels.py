@@ -1,7 +1,7 @@
 """The stand-in for embeddings of text: a fixed random projection of topics and style, plus noise.
 
-It is no language model: a row is the mean of the vectors of the topics of a user's posts in a period, plus a part that
-shows the user's style, plus noise of the user, which is the same in all periods, plus noise of the period.
+It is not a language model: a row is the mean of the vectors of the topics of a user's posts in a period, plus a part
+that shows the user's style, plus noise of the user, which is the same in all periods, plus noise of the period.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from graphbench.core.rng import next_u64, seed
 from graphbench.domains.social.simulator_tables import normal_quantiles
 
 _PROJECTION = 0x50C1A1  # seed of the projection, which is the same in all networks
-_ROWS_AT_ONCE = 1 << 16
+_ROW_BATCH = 1 << 16
 _USER_NOISE, _PERIOD_NOISE = 4, 5  # streams
 _BYTE, _SHIFT = np.uint64(0xFF), np.uint64(8)
 _UNIT = np.float32(2 * 3**0.5 / 255)  # uniform bytes have then the deviation 1
 
 
 def projection(rows: int, width: int) -> NDArray[np.float32]:
-    """Return vectors of about length 1, float32 ``[rows, width]``; the first rows do not depend on their number."""
+    """Return vectors of about length 1, float32 ``[rows, width]``; they do not depend on the number of rows."""
     rng = np.random.Generator(np.random.Philox(_PROJECTION))
     drawn = rng.integers(0, len(normal_quantiles()), (rows, width))
     return np.asarray(normal_quantiles()[drawn] / np.sqrt(width), np.float32)
@@ -47,8 +47,8 @@ def content_rows(
         user: Of the posts, rising.
         time: Of the posts.
         topic: Of the posts.
-        ends: Last minutes of the periods; the time of a row is that of its period.
-        style: float32 ``[users, styles]``, what shows of each style, beside topics at 1.
+        ends: Last minutes of the periods; a row has the time of its period.
+        style: float32 ``[users, styles]``, the weight of each style; topics have the weight 1.
         topics: Number of topics.
         width: Columns.
         noise: Deviation of the noise of users and of periods, as the length of a row.
@@ -59,11 +59,11 @@ def content_rows(
     period = np.searchsorted(ends, time).astype(np.uint8)
     slots = np.unique(user.astype(np.int64) * len(ends) + period)
     parts = np.empty((len(slots), width), np.float16)
-    first = np.searchsorted(user, slots[::_ROWS_AT_ONCE] // len(ends))
-    for number, begin in enumerate(range(0, len(slots), _ROWS_AT_ONCE)):
-        rows = np.zeros((min(_ROWS_AT_ONCE, len(slots) - begin), width), np.float32)
-        own = slots[begin : begin + len(rows)]
-        _fill(key, user, period, topic, int(first[number]), own, len(ends), vectors, style, deviations, rows)
+    first = np.searchsorted(user, slots[::_ROW_BATCH] // len(ends))
+    for number, begin in enumerate(range(0, len(slots), _ROW_BATCH)):
+        rows = np.zeros((min(_ROW_BATCH, len(slots) - begin), width), np.float32)
+        batch = slots[begin : begin + len(rows)]
+        _fill(key, user, period, topic, int(first[number]), batch, len(ends), vectors, style, deviations, rows)
         parts[begin : begin + len(rows)] = rows
     owner, at = np.divmod(slots, len(ends))
     return owner.astype(np.int32), ends[at].astype(np.int32), parts
@@ -99,7 +99,7 @@ def _fill(
 ) -> None:
     """Fill rows with the contents of slots: ``user * periods + period``, rising.
 
-    ``post`` is a post of the first user or of an earlier one; ``vectors`` are those of styles, then of topics.
+    ``post`` is a post of the first user or of an earlier user; ``vectors`` holds the vectors of styles, then of topics.
     """
     width, styles = rows.shape[1], style.shape[1]
     counts = np.zeros((periods, vectors.shape[0] - styles), np.int64)

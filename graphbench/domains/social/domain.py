@@ -1,4 +1,4 @@
-"""What the domain brings."""
+"""The components that the domain contributes to the registries."""
 
 from __future__ import annotations
 

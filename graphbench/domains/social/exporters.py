@@ -44,8 +44,10 @@ def write_archive(history: Network, folder: Path) -> list[Path]:
             for name, content in _files_of_posts(history):
                 _add(archive, name, content)
         with _tarball(graphs) as archive:
-            for kind, own in history.interactions.items():
-                rows = np.stack([own.source, own.target, stamps_of_minutes(own.time)], axis=1)
+            for kind, interactions in history.interactions.items():
+                rows = np.stack(
+                    [interactions.source, interactions.target, stamps_of_minutes(interactions.time)], axis=1
+                )
                 order = np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2]))
                 text = io.StringIO()
                 text.write("source,target,date\n")
@@ -77,7 +79,7 @@ def _files_of_posts(history: Network) -> Iterator[tuple[str, bytes]]:
     for user, first, last in zip(users.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         lines = []
         for i in range(first, last):
-            own = {
+            post = {
                 "post_id": i,
                 "user_id": user,
                 "instance": "sim.social",
@@ -91,13 +93,13 @@ def _files_of_posts(history: Network) -> Iterator[tuple[str, bytes]]:
                 **dict.fromkeys(("repost_from", "reposted_author", "quotes", "quoted_author", "labels")),
                 **dict.fromkeys(("sent_label", "sent_score")),
             }
-            lines.append(json.dumps(own))
+            lines.append(json.dumps(post))
         yield f"user_posts/{user}.jsonl", ("\n".join(lines) + "\n").encode()
 
 
 @contextmanager
 def _tarball(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open a compressed tarball for writing whose bytes do not depend on the time."""
+    """Open a compressed tarball for writing; its bytes do not depend on the time."""
     with (
         path.open("wb") as stream,
         gzip.GzipFile("", "wb", _LEVEL, stream, mtime=0) as packed,
@@ -113,7 +115,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
-    """Write the whole history, of which all splits are snapshots."""
+    """Write the whole history; all splits are snapshots of it."""
     parameters = find_generator(card.generator).parse(card, "train")
     if not isinstance(parameters, SnapshotParameters):
         raise ArgumentError(f"{card.address} is not simulated; `archive` writes simulated networks, social/sim_*")

@@ -26,21 +26,22 @@ from graphbench.domains.social.simulator_tables import START
 from graphbench.domains.social.snapshots import Snapshot, snapshot
 from graphbench.domains.social.tables import end_of_day
 
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 
 
 class SnapshotParameters(StrictModel):
-    """Which network, and which of its snapshots.
+    """A simulated network, and one of its snapshots.
 
     Attributes:
-        users: Users of the network; a limit replaces it. About half of them are nodes of a snapshot.
+        users: Number of users of the network; the limit of a dataset replaces it. About half of them are
+            nodes of a snapshot.
         seed: Number of the network; splits and kinds with the same users and seed are parts of one history.
-        kind: Interactions that are edges.
-        seen_until: Last day of what models see.
+        kind: Kind of interactions that are edges.
+        seen_until: Last day of the inputs.
         predicted_until: Last day of the posts whose engagement is predicted.
         width: Columns of ``content``.
-        median: Of an even number of counts: ``mean`` of the two in the middle, or the ``lower`` one, as in the
-            published data.
+        median: Definition of the median of an even number of counts: the ``mean`` of the two middle ones, or the
+            ``lower`` one, as in the published data.
         loops: Whether users' interactions with themselves are edges, as in the published data.
     """
 
@@ -65,22 +66,22 @@ class SnapshotParameters(StrictModel):
 
 @lru_cache(maxsize=1)
 def network(users: int, seed: int, width: int) -> Network:
-    """Return the simulated history; the last one is kept, as the splits and kinds of a dataset are parts of it."""
-    return simulate(users, seed, width=width, threads=min(_MOST_THREADS, os.cpu_count() or 1))
+    """Return the simulated history; the last one is cached, because splits and kinds of a dataset are parts of it."""
+    return simulate(users, seed, width=width, threads=min(_MAX_THREADS, os.cpu_count() or 1))
 
 
 @lru_cache(maxsize=1)
 def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
-    """Return the snapshot that parameters describe; the last one is kept, so its arrays must not be changed.
+    """Return the snapshot that parameters describe; the last one is cached, so its arrays must not be changed.
 
     Raises:
-        GenerationError: If the network is too small to have one.
+        GenerationError: If the network is too small to have a snapshot.
     """
-    own = network(parameters.users, parameters.seed, parameters.width)
+    history = network(parameters.users, parameters.seed, parameters.width)
     times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
     options = {"median": parameters.median, "loops": parameters.loops}
     try:
-        return snapshot(own.posts, own.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
+        return snapshot(history.posts, history.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise GenerationError(f"a network of {parameters.users:,} users is too small: {error}") from error
 
@@ -88,15 +89,15 @@ def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
 def _generate(
     parameters: SnapshotParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Samples:
-    """Return the snapshot once for every index; ``key`` has no influence, as splits are parts of one history."""
+    """Return the snapshot once for every index; ``key`` has no influence, because splits are parts of one history."""
     return snapshot_as_samples([simulated_snapshot(parameters)] * len(indices))
 
 
 def _check(parameters: SnapshotParameters, samples: Samples) -> list[str]:
-    own = network(parameters.users, parameters.seed, parameters.width)
+    history = network(parameters.users, parameters.seed, parameters.width)
     times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
     settings = parameters.kind, parameters.median, parameters.loops
-    return [problem for i in range(len(samples)) for problem in check_snapshot(own, times, settings, samples, i)]
+    return [problem for i in range(len(samples)) for problem in check_snapshot(history, times, settings, samples, i)]
 
 
 def _redraw(parameters: SnapshotParameters, data_seed: int) -> SnapshotParameters:

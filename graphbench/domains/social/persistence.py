@@ -1,4 +1,4 @@
-"""The predictor that every user's engagement stays as it was: the median of the past is that of the future."""
+"""The persistence predictor: every user's engagement stays the same, so the past median predicts the future median."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Floats = NDArray[np.float64]
 
 
 def persistence_scores(samples: Samples) -> dict[str, float]:
-    """Return the mean absolute error, R2 and Spearman correlation of the past medians, their means and by output."""
-    found: dict[str, float] = {}
+    """Return the mean absolute error, R2 and Spearman correlation of the past medians, for each output and averaged."""
+    scores: dict[str, float] = {}
     for i, name in enumerate(COUNTS):
         truth = samples.values[name].astype(np.float64)
-        own = _scores(truth, samples.values["past"][:, i].astype(np.float64))
-        found |= {f"{metric}_{name}": value for metric, value in own.items()}
+        of_output = _scores(truth, samples.values["past"][:, i].astype(np.float64))
+        scores |= {f"{metric}_{name}": value for metric, value in of_output.items()}
     metrics = ("mae", "r2", "spearman")
-    means = {metric: float(np.mean([found[f"{metric}_{name}"] for name in COUNTS])) for metric in metrics}
-    return {**means, **{f"{metric}_{name}": found[f"{metric}_{name}"] for metric in metrics for name in COUNTS}}
+    means = {metric: float(np.mean([scores[f"{metric}_{name}"] for name in COUNTS])) for metric in metrics}
+    return {**means, **{f"{metric}_{name}": scores[f"{metric}_{name}"] for metric in metrics for name in COUNTS}}
 
 
 def _scores(truth: Floats, predicted: Floats) -> dict[str, float]:
@@ -36,6 +36,6 @@ def _scores(truth: Floats, predicted: Floats) -> dict[str, float]:
 
 def _centred_ranks(values: Floats) -> Floats:
     """Return the ranks of values minus their mean; ties share the mean of their ranks."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[place]
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[position]
     return np.asarray(ranks - ranks.mean())

@@ -1,6 +1,6 @@
 """A simulated social network: users who join, write, follow and react, from 17 February 2023 to 18 March 2024.
 
-:func:`simulate` returns tables like those that are read from the archive of Bluesky. One simulation gives the posts and
+:func:`simulate` returns tables in the same format as the archive of Bluesky. One simulation gives the posts and
 the interactions of all kinds, so that datasets of different kinds and dates are parts of the same history.
 """
 
@@ -32,11 +32,11 @@ from graphbench.domains.social.simulator_tables import (
 from graphbench.domains.social.tables import KINDS, Contents, Interactions, Posts, end_of_day
 
 VERSION = 2
-"""Raised whenever the same users and seed would give another network."""
+"""Version of the simulator, increased whenever the same users and seed would give another network."""
 
 _GRID = 4096
-_USERS_AT_ONCE = 1 << 13
-_EVENTS_PER_POST = 9  # room for events; a part that has more is simulated again
+_USER_BATCH = 1 << 13
+_EVENTS_PER_POST = 9  # room for events; a part with more events is simulated again
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ class _Users:
     follows: NDArray[np.int32]
     eagerness: NDArray[np.float32]  # [users, 4]: factor of the probabilities to like, repost, reply and quote
     quoted: NDArray[np.float32]  # factor of the probability of being quoted
-    style: NDArray[np.float32]  # [users, styles]: shows in what the user writes
+    style: NDArray[np.float32]  # [users, styles]: influences the contents of the user
 
 
 def simulate(
@@ -89,65 +89,73 @@ def simulate(
         users: Number of users, of whom some never post.
         seed: Number of the history.
         width: Columns of the contents.
-        threads: Threads that simulate.
-        calibration: What the network is like; None for that of the datasets.
+        threads: Number of threads.
+        calibration: Parameters of the network; None for the parameters of the datasets.
 
     Raises:
         ArgumentError: If a number is not whole and positive.
     """
     users, width = whole_number("users", users, 1), whole_number("width", width, 1)
     threads = whole_number("threads", threads, 1)
-    own = Calibration() if calibration is None else calibration
+    settings = Calibration() if calibration is None else calibration
     key = stream_key("social.network", VERSION, str(seed))
-    people = _draw_users(np.random.Generator(np.random.Philox(int(key))), users, own)
-    parts, followers = _write(key, people, own, threads)
+    people = _draw_users(np.random.Generator(np.random.Philox(int(key))), users, settings)
+    parts, followers = _write(key, people, settings, threads)
     posts, topics, interactions = _joined(parts)
     ends = period_ends()
-    rows = content_rows(key, posts.user, posts.time, topics, ends, people.style, own.topics, width, own.noise)
+    rows = content_rows(key, posts.user, posts.time, topics, ends, people.style, settings.topics, width, settings.noise)
     posts = Posts(posts.user, posts.time, posts.likes, posts.replies, posts.reposts, Contents(*rows))
     return Network(posts, topics, interactions, followers)
 
 
-def _draw_users(rng: np.random.Generator, users: int, own: Calibration) -> _Users:
+def _draw_users(rng: np.random.Generator, users: int, calibration: Calibration) -> _Users:
     def drawn(quantiles: NDArray[np.float32]) -> NDArray[np.float32]:
         return quantiles[rng.integers(0, QUANTILES, users)]
 
     def share() -> NDArray[np.float32]:
         return rng.random(users, np.float32)
 
-    bounds = np.cumsum(topic_shares(own.topics).astype(np.float64))
-    main = np.searchsorted(bounds / bounds[-1], share(), side="right").clip(max=own.topics - 1).astype(np.uint8)
-    step = np.where(share() < 0.5, rng.choice(np.array([1, own.topics - 1]), users), rng.integers(1, own.topics, users))
-    per_community = own.circles(users)
+    bounds = np.cumsum(topic_shares(calibration.topics).astype(np.float64))
+    main = np.searchsorted(bounds / bounds[-1], share(), side="right").clip(max=calibration.topics - 1).astype(np.uint8)
+    step = np.where(
+        share() < 0.5,
+        rng.choice(np.array([1, calibration.topics - 1]), users),
+        rng.integers(1, calibration.topics, users),
+    )
+    per_community = calibration.circles(users)
     sub = rng.integers(0, per_community, users)
     circle = (main.astype(np.int32) * per_community + sub).astype(np.int32)
-    vigour = lognormal_quantiles(own.vigour_sigma)[rng.integers(0, QUANTILES, own.topics * per_community)][circle]
-    second = ((main + step) % own.topics).astype(np.uint8)
-    join = np.interp(share(), own.join_shares, own.join_times).astype(np.float32)
-    stays, part = share() < own.stays, share()
+    vigour = lognormal_quantiles(calibration.vigour_sigma)[
+        rng.integers(0, QUANTILES, calibration.topics * per_community)
+    ][circle]
+    second = ((main + step) % calibration.topics).astype(np.uint8)
+    join = np.interp(share(), calibration.join_shares, calibration.join_times).astype(np.float32)
+    stays, part = share() < calibration.stays, share()
     leave = np.where(stays, np.float32(1), join + (1 - join) * part)
-    popularity = np.minimum(drawn(pareto_quantiles(own.popularity_exponent)), own.most_popular * users)
-    quality = drawn(lognormal_quantiles(own.quality_sigma))
-    reacts = np.stack([share() < part for part in own.reacts], axis=1)
-    common = drawn(lognormal_quantiles(own.eagerness_sigma))
-    by_kind = [drawn(lognormal_quantiles(own.eagerness_sigma / 2)) for _ in range(4)]
+    popularity = np.minimum(drawn(pareto_quantiles(calibration.popularity_exponent)), calibration.most_popular * users)
+    quality = drawn(lognormal_quantiles(calibration.quality_sigma))
+    reacts = np.stack([share() < part for part in calibration.reacts], axis=1)
+    common = drawn(lognormal_quantiles(calibration.eagerness_sigma))
+    by_kind = [drawn(lognormal_quantiles(calibration.eagerness_sigma / 2)) for _ in range(4)]
     eagerness = reacts * np.stack([common * kind * vigour for kind in by_kind], axis=1)
     shown = [_standardised(values) for values in (quality, common, popularity, vigour)]
-    style = np.stack(shown, axis=1) * np.array(own.style, np.float32)
-    follows = np.minimum(drawn(lognormal_quantiles(own.follows_sigma, own.follows)), own.most_follows)
+    style = np.stack(shown, axis=1) * np.array(calibration.style, np.float32)
+    follows = np.minimum(
+        drawn(lognormal_quantiles(calibration.follows_sigma, calibration.follows)), calibration.most_follows
+    )
     return _Users(
         main=main,
         circle=circle,
         second=second,
         join=join,
         leave=leave.astype(np.float32),
-        rate=drawn(lognormal_quantiles(own.rate_sigma, own.posts_per_user)),
-        drift=share() * np.float32(own.drift),
+        rate=drawn(lognormal_quantiles(calibration.rate_sigma, calibration.posts_per_user)),
+        drift=share() * np.float32(calibration.drift),
         popularity=popularity.astype(np.float32),
         quality=quality,
         follows=follows.astype(np.int32),
         eagerness=eagerness.astype(np.float32),
-        quoted=(share() < own.quotable).astype(np.float32),
+        quoted=(share() < calibration.quotable).astype(np.float32),
         style=style,
     )
 
@@ -161,51 +169,51 @@ def _standardised(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _tickets(people: _Users, circles: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return users by circle, each as often as it is popular, and where circles begin."""
+    """Return users by circle, each repeated in proportion to popularity, and the positions where circles begin."""
     order = np.argsort(people.circle, kind="stable").astype(np.int32)
     counts = np.maximum(1, np.rint(people.popularity[order])).astype(np.int64)
     return np.repeat(order, counts), offsets(np.bincount(people.circle[order], counts, circles).astype(np.int64))
 
 
-def _arguments(key: np.uint64, people: _Users, own: Calibration) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+def _arguments(key: np.uint64, people: _Users, calibration: Calibration) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     """Return the arguments of :func:`~.simulator_kernels.write_posts`, and the number of followers of every user."""
     users = len(people.main)
-    per_community = own.circles(users)
-    tickets, ticket_ptr = _tickets(people, own.topics * per_community)
-    back = np.asarray(own.follow_back / (1.0 + people.popularity / 10.0), np.float32)
+    per_community = calibration.circles(users)
+    tickets, ticket_ptr = _tickets(people, calibration.topics * per_community)
+    back = np.asarray(calibration.follow_back / (1.0 + people.popularity / 10.0), np.float32)
     places = people.circle, people.second, per_community, back, tickets, ticket_ptr
-    ptr, followers = follow(key, people.follows, *places, own.follows_within)
+    ptr, followers = follow(key, people.follows, *places, calibration.follows_within)
     degree = np.diff(ptr)
-    reach = np.asarray(own.reach * degree**own.reach_exponent, np.float32)
+    reach = np.asarray(calibration.reach * degree**calibration.reach_exponent, np.float32)
     expected = active_posts(people.join, people.leave, people.rate, _GRID)
     shares = np.round(expected / max(expected[-1], 1e-9), 9)
-    rates = np.array(own.rates) * people.eagerness
+    rates = np.array(calibration.rates) * people.eagerness
     arguments = (
         (people.join, people.leave, people.rate, people.drift),
-        (people.main, people.second, np.full(users, own.strangers, np.float32)),
-        (people.quality, reach, np.full(users, own.answers, np.float32), people.quoted),
+        (people.main, people.second, np.full(users, calibration.strangers, np.float32)),
+        (people.quality, reach, np.full(users, calibration.answers, np.float32), people.quoted),
         (ptr, followers, tickets, ticket_ptr[::per_community].copy()),
         tuple(np.ascontiguousarray(rates[:, i], np.float32) for i in range(4)),
-        attraction(own.topics, *own.attraction),
+        attraction(calibration.topics, *calibration.attraction),
         (np.linspace(0.0, 1.0, _GRID + 1), shares, *calendar()),
-        (lognormal_quantiles(own.luck_sigma), own.delays()),
-        own.settings(end_of_day(DATES[-1])),
+        (lognormal_quantiles(calibration.luck_sigma), calibration.delays()),
+        calibration.settings(end_of_day(DATES[-1])),
     )
     return arguments, degree
 
 
 _Parts = list[tuple[list[Array], list[list[Array]]]]
-"""Of some users each: columns of posts, and columns of interactions by kind."""
+"""For each part of the users: columns of posts, and columns of interactions by kind."""
 
 
-def _write(key: np.uint64, people: _Users, own: Calibration, threads: int) -> tuple[_Parts, NDArray[np.int64]]:
+def _write(key: np.uint64, people: _Users, calibration: Calibration, threads: int) -> tuple[_Parts, NDArray[np.int64]]:
     """Return posts and interactions by parts, and the number of followers of every user."""
-    arguments, degree = _arguments(key, people, own)
-    most = np.ceil(np.minimum(people.rate * (people.leave - people.join), own.most_posts)).astype(np.int64)
+    arguments, degree = _arguments(key, people, calibration)
+    most = np.ceil(np.minimum(people.rate * (people.leave - people.join), calibration.most_posts)).astype(np.int64)
     write: Any = write_posts
 
     def part(first: int) -> tuple[list[Array], list[list[Array]]]:
-        last = min(first + _USERS_AT_ONCE, len(most))
+        last = min(first + _USER_BATCH, len(most))
         room = int(most[first:last].sum())
         posts: list[Array] = [np.empty(room, kind) for kind in (*[np.int32] * 5, np.uint8)]
         events_room = _EVENTS_PER_POST * room
@@ -220,11 +228,11 @@ def _write(key: np.uint64, people: _Users, own: Calibration, threads: int) -> tu
         return [column[:written].copy() for column in posts], by_kind
 
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(part, range(0, len(most), _USERS_AT_ONCE))), degree
+        return list(pool.map(part, range(0, len(most), _USER_BATCH))), degree
 
 
 def _joined(parts: _Parts) -> tuple[Posts, NDArray[np.uint8], dict[str, Interactions]]:
-    """Return posts, their topics, and interactions; the parts are emptied, as the rows are many."""
+    """Return posts, their topics, and interactions; the parts are emptied to save memory."""
     interactions = {}
     for number, kind in enumerate(KINDS):
         source, target, time = (np.concatenate([events[number][i] for _, events in parts]) for i in range(3))

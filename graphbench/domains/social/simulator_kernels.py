@@ -1,6 +1,6 @@
-"""Kernels of the simulated network: who follows whom, posts, and the engagement of those who see them.
+"""Kernels of the simulated network: who follows whom, posts, and the engagement of their readers.
 
-Every user has random numbers of its own for each purpose, so users may be simulated in any order and in any parts.
+Every user has a separate random stream for each purpose, so users may be simulated in any order and in any parts.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _S0, _S16, _S32, _S48 = np.uint64(0), np.uint64(16), np.uint64(32), np.uint64(48
 
 @inner
 def stochastic(state: NDArray[np.uint64], value: float) -> int:
-    """Return a whole number whose mean is the value: rounded up with the probability of its fractional part."""
+    """Round a value at random to a whole number, up with the probability of its fractional part; the mean is exact."""
     whole = int(value)
     return whole + (1 if uniform(state) < value - whole else 0)
 
 
 @inner
 def interpolated(corners: _Floats, values: _Floats, at: float) -> float:
-    """Return a piecewise linear function at a place; corners are rising."""
-    place = np.searchsorted(corners, at)
-    if place == 0:
+    """Return the value at ``at`` of a piecewise linear function; corners are rising."""
+    right = np.searchsorted(corners, at)
+    if right == 0:
         return values[0]
-    if place >= corners.shape[0]:
+    if right >= corners.shape[0]:
         return values[corners.shape[0] - 1]
-    low, high = corners[place - 1], corners[place]
-    return values[place - 1] + (values[place] - values[place - 1]) * (at - low) / (high - low)
+    low, high = corners[right - 1], corners[right]
+    return values[right - 1] + (values[right] - values[right - 1]) * (at - low) / (high - low)
 
 
 @inner
@@ -53,7 +53,7 @@ def _draw_followed(
     ticket_ptr: NDArray[np.int64],
     shares: tuple[float, float, float],
 ) -> int:
-    """Return whom a user follows next: someone of its circle, its communities or all, by popularity; -1 for itself."""
+    """Return whom a user follows next: a user of its circle, its communities or all, by popularity; -1 for itself."""
     draw = uniform(state)
     first, last = np.int64(0), np.int64(ticket_ptr.shape[0] - 1)
     if draw < shares[0]:
@@ -67,8 +67,8 @@ def _draw_followed(
     begin, count = ticket_ptr[first], ticket_ptr[last] - ticket_ptr[first]
     if count <= 0:
         return -1
-    found = tickets[begin + below(state, count)]
-    return -1 if found == user else int(found)
+    drawn = tickets[begin + below(state, count)]
+    return -1 if drawn == user else int(drawn)
 
 
 @kernel
@@ -87,14 +87,14 @@ def follow(
 
     Args:
         key: Key of the network.
-        follows: int32 ``[users]``, how many each follows, but for those who follow back.
+        follows: int32 ``[users]``, how many users each user follows, without following back.
         circle: int32 ``[users]``; the circles of a community are consecutive.
         second: uint8 ``[users]``, second community.
         per_community: Circles of every community.
         back: float ``[users]``, probability of following back.
-        tickets: int32: users, by circle, each as often as it is popular.
+        tickets: int32: users, by circle, each repeated in proportion to popularity.
         ticket_ptr: int64 ``[circles + 1]``, the tickets of each circle.
-        shares: Of follows within the circle, the community and the second community.
+        shares: Shares of follows within the circle, the community and the second community.
     """
     users = follows.shape[0]
     ptr = np.zeros(users + 1, np.int64)
@@ -107,7 +107,7 @@ def follow(
             for u in range(users, 0, -1):
                 ptr[u] = ptr[u - 1]
             ptr[0] = 0
-        for u in range(users):  # drawn twice, first to count: that costs less memory than keeping the pairs
+        for u in range(users):  # drawn twice, first to count, because keeping the pairs would cost more memory
             state = seed(key, u, 0, FOLLOW_STREAM)
             for _ in range(follows[u]):
                 v = _draw_followed(state, u, circle, second, per_community, tickets, ticket_ptr, shares)
@@ -152,7 +152,7 @@ def active_posts(join: _Floats, leave: _Floats, rate: _Floats, grid: int) -> NDA
 
 @inner
 def _draw_topic(state: NDArray[np.uint64], main: int, second: int, drift: float, at: float, topics: int) -> int:
-    """Return the topic of a post: drifting from the main to the second one of the author, or any."""
+    """Return the topic of a post: it drifts from the author's main topic to the second topic, or is any topic."""
     draw = uniform(state)
     if draw < 0.15:
         return below(state, topics)
@@ -178,18 +178,18 @@ def _draw_reader(
 
 @inner
 def _happens(bits: np.uint64, shift: np.uint64, probability: float) -> bool:
-    """Return whether an event of a probability happens, by 16 of some random bits."""
+    """Return whether an event of a given probability happens, decided by 16 random bits from ``shift`` on."""
     return float((bits >> shift) & _LAST) * _SCALE < probability
 
 
 @inner
 def _record(
-    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], place: int, kind: int, source: int, target: int, when: int
+    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], row: int, kind: int, source: int, target: int, when: int
 ) -> int:
-    """Write an interaction to its place, if there is room; return the next place."""
-    if place < events[0].shape[0]:
-        events[0][place], events[1][place], events[2][place], events[3][place] = kind, source, target, when
-    return place + 1
+    """Write an interaction to a row if there is room; return the next row."""
+    if row < events[0].shape[0]:
+        events[0][row], events[1][row], events[2][row], events[3][row] = kind, source, target, when
+    return row + 1
 
 
 @inner
@@ -210,7 +210,7 @@ def _show(
     """Show a post to its readers and its author; return likes, replies, reposts, and the number of interactions.
 
     ``seen`` is author, activity time, minute and topic of the post, and the number of readers; the other arguments are
-    those of :func:`write_posts`.
+    as for :func:`write_posts`.
     """
     u, at, minute, topic, views = seen
     join, leave = times[0], times[1]
@@ -261,9 +261,9 @@ def write_posts(
     """Simulate the posts of some users and the engagement with them; return the numbers of posts and interactions.
 
     A post is shown to followers of its author, drawn at random, and to a few others of the community of its topic. Each
-    of them who is active at the time likes, reposts, replies to and quotes it with probabilities that depend on the
-    topic, on the reader and on the quality of the post. Arrays that are too small are filled as far as they go; the
-    numbers returned say how large they must be.
+    reader who is active at the time likes, reposts, replies to and quotes it with probabilities that depend on the
+    topic, on the reader and on the quality of the post. Arrays that are too small are filled to their
+    end; the returned numbers tell the required sizes.
 
     Args:
         key: Key of the network.

@@ -1,6 +1,6 @@
 """Tables of the simulator: quantiles of distributions, the calendar, and how topics attract communities.
 
-All are rounded to float32, so that they do not depend on the last bit of the platform's mathematical functions.
+All tables are rounded to float32, so they do not depend on the last bit of the platform's mathematical functions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def lognormal_quantiles(sigma: float, mean: float = 1.0) -> Floats:
 
 
 def pareto_quantiles(exponent: float) -> Floats:
-    """Return the quantiles of a Pareto distribution with the least value 1, float32 ``[4096]``."""
+    """Return the quantiles of a Pareto distribution with minimum 1, float32 ``[4096]``."""
     shares = (np.arange(QUANTILES) + 0.5) / QUANTILES
     return np.asarray((1.0 - shares) ** (-1.0 / exponent), np.float32)
 
@@ -45,7 +45,7 @@ def pareto_quantiles(exponent: float) -> Floats:
 def calendar() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return shares of posts and the minutes by which they have been written: corners of a piecewise linear function.
 
-    The shares of the four intervals are those of the paper. Before the first date posts grow with a power of time.
+    The shares of the four intervals are from the paper. Before the first date, posts grow with a power of time.
     """
     first, dates = end_of_day(START) - 1440, [end_of_day(day) for day in DATES]
     part = np.arange(_BEFORE_FIRST) / _BEFORE_FIRST
@@ -57,7 +57,7 @@ def calendar() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def period_ends() -> NDArray[np.int64]:
     """Return the last minutes of the periods of contents, int64: calendar months, cut at the four dates.
 
-    A month in which a date lies is two periods, so that no content before a date contains a post after it.
+    A month that contains a date is two periods, so that no content before a date contains a post after it.
     """
     start, end = np.datetime64(START, "M") + 1, np.datetime64(DATES[-1], "M")
     months = np.arange(start, end + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
@@ -66,7 +66,7 @@ def period_ends() -> NDArray[np.int64]:
 
 
 def topic_shares(topics: int) -> Floats:
-    """Return the shares of users whose main topic is each, float32 ``[topics]``: decreasing as the root of the rank."""
+    """Return the share of users with each main topic, float32 ``[topics]``: it decreases as the root of the rank."""
     weights = 1.0 / np.sqrt(np.arange(topics) + 1.0)
     return np.asarray(weights / weights.sum(), np.float32)
 
@@ -74,7 +74,7 @@ def topic_shares(topics: int) -> Floats:
 def attraction(topics: int, same: float, near: float, far: float) -> Floats:
     """Return how much users of a community like posts of a topic, float32 ``[topics, topics]``.
 
-    Topics lie on a ring: ``same`` holds for the community's own topic, ``near`` for its two neighbours and ``far`` for
+    Topics lie on a ring: ``same`` holds for the community's topic, ``near`` for its two neighbours and ``far`` for
     all others.
     """
     distance = np.abs(np.subtract.outer(np.arange(topics), np.arange(topics)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 
-_FEW = 24  # values that are sorted by insertion
+_FEW = 24  # up to this many values are sorted by insertion
 
 Integers = NDArray[np.integer[Any]]
 
@@ -38,22 +38,22 @@ def _insert_in_order(values: Integers) -> None:
 
 
 @inner
-def _median(own: Integers, lower: bool) -> float:
-    """Return the median of values, which are sorted in place; 0 of none."""
-    count = own.shape[0]
+def _median(values: Integers, lower: bool) -> float:
+    """Return the median of values, which are sorted in place; 0 if there are none."""
+    count = values.shape[0]
     if not count:
         return 0.0
     if count > _FEW:
-        own.sort()
+        values.sort()
     else:
-        _insert_in_order(own)
-    low, high = own[(count - 1) // 2], own[count // 2]
+        _insert_in_order(values)
+    low, high = values[(count - 1) // 2], values[count // 2]
     return float(low) if lower else (float(low) + float(high)) / 2.0
 
 
 @kernel
 def medians(
-    place: NDArray[np.int32],
+    node_of: NDArray[np.int32],
     user: Integers,
     time: Integers,
     columns: tuple[Integers, Integers, Integers],
@@ -64,20 +64,20 @@ def medians(
     """Return the medians of every node's posts in ``(t0, t1]`` and in ``(t1, t2]``, float64 ``[2, nodes, 3]``.
 
     Args:
-        place: int32 ``[users]``: the node of every user, negative for those who are not nodes.
-        user: Of the posts.
-        time: Of the posts.
+        node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes.
+        user: Integers ``[posts]``, the authors.
+        time: Integers ``[posts]``, the times.
         columns: Three counts of the posts, of the same type.
-        ptr: int64 ``[2 * nodes + 1]``: running sum of the number of posts of the nodes in the first interval, then of
-            those in the second.
+        ptr: int64 ``[2 * nodes + 1]``: running sum of the numbers of posts of the nodes in the first interval, then
+            in the second.
         times: ``(t0, t1, t2)``.
-        lower: Whether the median of an even number of values is the lower of the two in the middle, not their mean.
+        lower: Whether the median of an even number of values is the lower of the two middle values, not their mean.
     """
     nodes, (t0, t1, t2) = ptr.shape[0] // 2, times
     following = ptr[:-1].copy()
     grouped = np.empty((ptr[-1], 3), columns[0].dtype)
     for i in range(user.shape[0]):
-        node, when = np.int64(place[user[i]]), time[i]
+        node, when = np.int64(node_of[user[i]]), time[i]
         if node >= 0 and t0 < when <= t2:
             group = node + nodes * np.int64(when > t1)
             row = following[group]
@@ -85,36 +85,37 @@ def medians(
             grouped[row, 1] = columns[1][i]
             grouped[row, 2] = columns[2][i]
             following[group] = row + 1
-    found = np.zeros((2 * nodes, 3), np.float64)
+    result = np.zeros((2 * nodes, 3), np.float64)
     for group in range(2 * nodes):
         for c in range(3):
-            found[group, c] = _median(grouped[ptr[group] : ptr[group + 1], c].copy(), lower)
-    return found.reshape(2, nodes, 3)
+            result[group, c] = _median(grouped[ptr[group] : ptr[group + 1], c].copy(), lower)
+    return result.reshape(2, nodes, 3)
 
 
 @kernel
 def kept_pairs(
-    source: Integers, target: Integers, time: Integers, place: NDArray[np.int32], after: int, until: int, loops: bool
+    source: Integers, target: Integers, time: Integers, node_of: NDArray[np.int32], after: int, until: int, loops: bool
 ) -> NDArray[np.int32]:
-    """Return the nodes of the interactions in ``(after, until]`` whose both users are nodes, int32 ``[2, kept]``.
+    """Return the nodes of the interactions in ``(after, until]`` between two nodes, int32 ``[2, kept]``.
 
     Args:
-        source: Of the interactions.
-        target: Of the interactions.
-        time: Of the interactions.
-        place: int32 ``[users]``: the node of every user, negative for those who are not nodes; users beyond are none.
+        source: Integers ``[interactions]``, the acting users.
+        target: Integers ``[interactions]``, the authors of the posts.
+        time: Integers ``[interactions]``, the times.
+        node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes. Users beyond the
+            array are not nodes either.
         after: Begin of the interval, not part of it.
         until: End of the interval.
         loops: Whether users' interactions with themselves are kept.
     """
-    found, kept, known = np.empty((2, source.shape[0]), np.int32), 0, place.shape[0]
+    nodes, kept, num_users = np.empty((2, source.shape[0]), np.int32), 0, node_of.shape[0]
     for i in range(source.shape[0]):
-        if after < time[i] <= until and source[i] < known and target[i] < known:
-            a, b = place[source[i]], place[target[i]]
+        if after < time[i] <= until and source[i] < num_users and target[i] < num_users:
+            a, b = node_of[source[i]], node_of[target[i]]
             if a >= 0 and b >= 0 and (loops or a != b):
-                found[0, kept], found[1, kept] = a, b
+                nodes[0, kept], nodes[1, kept] = a, b
                 kept += 1
-    return found[:, :kept].copy()
+    return nodes[:, :kept].copy()
 
 
 @kernel
@@ -130,18 +131,18 @@ def each_once(source: NDArray[np.int32], target: NDArray[np.int32], nodes: int) 
         a = source[i]
         sorted_[following[a]] = target[i]
         following[a] += 1
-    found = np.empty((source.shape[0], 2), np.int64)
+    pairs = np.empty((source.shape[0], 2), np.int64)
     for a in range(nodes):
-        own = sorted_[ptr[a] : ptr[a + 1]]
-        if own.shape[0] > _FEW:
-            own.sort()
+        neighbours = sorted_[ptr[a] : ptr[a + 1]]
+        if neighbours.shape[0] > _FEW:
+            neighbours.sort()
         else:
-            _insert_in_order(own)
-        for i in range(own.shape[0]):
-            if i == 0 or own[i] != own[i - 1]:
-                found[kept, 0], found[kept, 1] = a, own[i]
+            _insert_in_order(neighbours)
+        for i in range(neighbours.shape[0]):
+            if i == 0 or neighbours[i] != neighbours[i - 1]:
+                pairs[kept, 0], pairs[kept, 1] = a, neighbours[i]
                 kept += 1
-    return found[:kept].copy()
+    return pairs[:kept].copy()
 
 
 @kernel

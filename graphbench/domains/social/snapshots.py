@@ -1,7 +1,7 @@
-"""Snapshots of a social network: who interacted until a time, what they wrote, and the engagement that followed.
+"""Snapshots of a social network: interactions and texts until a time, and the engagement that followed.
 
-Source: GraphBench (Stoll et al., 2025), sections 3.1.1 and A.1. What the paper leaves open follows the public package
-of its authors, release 0.2.0, and is said below.
+Source: GraphBench (Stoll et al., 2025), sections 3.1.1 and A.1. Details that the paper leaves open follow release 0.2.0
+of its authors' public package, and are stated below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, ea
 from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
 
 Median = Literal["mean", "lower"]
-_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 23
+_ROW_BATCH, _PAIR_BATCH = 1 << 16, 1 << 23
 _LARGEST_TABLE = 1 << 26  # users with numbers below this are looked up in a table
 
 
@@ -30,12 +30,12 @@ class Snapshot:
 
     Attributes:
         users: int64 ``[n]``: the users, in rising order; node ``i`` is ``users[i]``.
-        edges: int64 ``[E, 2]``: arcs of nodes, from who quoted, replied or reposted to whose post it was; sorted, each
-            listed once.
+        edges: int64 ``[E, 2]``: arcs of nodes, from the user who quoted, replied or reposted to the author of the post;
+            sorted, each listed once.
         content: float32 ``[n, d]``: mean of the user's content in ``(t0, t1]`` over periods; zeros without any.
         posts: int64 ``[n]``: number of posts in ``(t0, t1]``, at least 1.
         past: float32 ``[n, 3]``: log(1 + lower median) of the likes, replies and reposts of these posts.
-        targets: float32 ``[n, 3]``: the same of the posts in ``(t1, t2]``.
+        targets: float32 ``[n, 3]``: the same for the posts in ``(t1, t2]``.
     """
 
     users: NDArray[np.int64]
@@ -63,37 +63,37 @@ def snapshot(
     of the kind in ``(t0, t1]``. Users who interacted with themselves have a loop, as in the published graphs, and a
     loop counts as an edge.
 
-    Nothing after ``t1`` enters ``content``, ``posts`` and ``past``, nor the edges between two nodes; what happens in
-    ``(t1, t2]`` decides the targets and, by who posts, which users are nodes. Nothing after ``t2`` has any influence.
-    Counts of posts are those of the day on which they were collected, for past posts as for others.
+    Nothing after ``t1`` enters ``content``, ``posts`` and ``past``, nor the edges between two nodes; the events in
+    ``(t1, t2]`` determine the targets and, through the authors of posts, the set of nodes. Nothing after ``t2`` has any
+    influence. Counts of posts, past ones included, are from the day on which the posts were collected.
 
     Args:
         posts: The posts; ``content`` has no columns if they have no contents.
         interactions: Kind -> the interactions.
         t0: Begin, in minutes since 1970; not part of the interval.
-        t1: End of what models see.
-        t2: End of what is predicted.
+        t1: End of the inputs.
+        t2: End of the targets.
         kind: ``quotes``, ``replies`` or ``reposts``.
-        median: Of an even number of counts: the ``lower`` one of the two in the middle, as in all datasets and as
-            published, or their ``mean``.
+        median: Definition of the median of an even number of counts: the ``lower`` one of the two middle ones, as in
+            all datasets and as published, or their ``mean``.
         loops: Whether users' interactions with themselves are edges.
 
     Raises:
-        ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user is negative or a count
-            is, or there is no node.
+        ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user or a count is
+            negative, or there is no node.
     """
     if kind not in KINDS:
         raise ArgumentError(f"kind={kind!r} is unknown; use one of {', '.join(KINDS)}")
     if kind not in interactions:
         raise ArgumentError(f"interactions lacks {kind!r}; it has {', '.join(interactions) or 'none'}")
     contents = () if posts.contents is None else (posts.contents,)
-    found = snapshot_of_parts((posts,), (interactions[kind],), contents, (t0, t1, t2), median=median, loops=loops)
-    if found is None:
+    result = snapshot_of_parts((posts,), (interactions[kind],), contents, (t0, t1, t2), median=median, loops=loops)
+    if result is None:
         raise ArgumentError(
             f"no user who posted in both intervals has an edge of {kind} ({len(posts):,} posts, "
             f"{len(interactions[kind]):,} interactions); give more users or other times"
         )
-    return found
+    return result
 
 
 def snapshot_of_parts(
@@ -105,7 +105,7 @@ def snapshot_of_parts(
     median: Median = "lower",
     loops: bool = True,
 ) -> Snapshot | None:
-    """Return a snapshot of tables that come in parts, of which one of each is in memory at a time; see `snapshot`.
+    """Return a snapshot of tables in parts, with one part of each table in memory at a time; see `snapshot`.
 
     Args:
         posts: Parts of the posts; all posts of a user are in one part.
@@ -119,7 +119,7 @@ def snapshot_of_parts(
         The snapshot, or None if no user who posted in both intervals has an edge.
 
     Raises:
-        ArgumentError: As `snapshot` does; also if a user has posts in two parts.
+        ArgumentError: As for `snapshot`; also if a user has posts in two parts.
     """
     t0, t1, t2 = (whole_number(name, time) for name, time in zip(("t0", "t1", "t2"), times, strict=True))
     times = t0, t1, t2
@@ -162,18 +162,18 @@ def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _E
         _check_sign(f"posts.{name}", getattr(posts, name))
     posts.__post_init__()  # its columns may have been replaced since
     user, numbers = posts.user, None
-    if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROWS_AT_ONCE:
+    if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROW_BATCH:
         numbers, user = np.unique(posts.user, return_inverse=True)
     size = int(user.max(initial=-1)) + 1
     counts = count_posts(user, posts.time, size, times)
     users = np.flatnonzero(counts.all(axis=1))
-    place = np.full(size, -1, np.int32)
-    place[users] = np.arange(len(users))
+    node_of = np.full(size, -1, np.int32)
+    node_of[users] = np.arange(len(users))
     chosen = counts[users]
     kind = np.result_type(posts.likes, posts.replies, posts.reposts)
     columns = tuple(getattr(posts, name).astype(kind, copy=False) for name in COUNTS)
-    found = medians(place, user, posts.time, columns, offsets(chosen.T.reshape(-1)), times, median == "lower")
-    past, targets = np.log1p(found).astype(np.float32)
+    node_medians = medians(node_of, user, posts.time, columns, offsets(chosen.T.reshape(-1)), times, median == "lower")
+    past, targets = np.log1p(node_medians).astype(np.float32)
     named = users if numbers is None else numbers[users].astype(np.int64)
     return _Engagement(named, chosen[:, 0], past, targets)
 
@@ -190,11 +190,11 @@ def _joined(parts: list[_Engagement]) -> _Engagement:
     rows = {name: [getattr(part, name) for part in parts] for name in ("posts", "past", "targets")}
     if not parts:
         return _Engagement(users, users, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32))
-    return _Engagement(users, **{name: np.concatenate(own)[order] for name, own in rows.items()})
+    return _Engagement(users, **{name: np.concatenate(columns)[order] for name, columns in rows.items()})
 
 
 class _Places:
-    """The place of every user among some users.
+    """The position of every user in a list of users.
 
     Args:
         users: int64, rising.
@@ -213,37 +213,37 @@ class _Places:
         return len(self._users)
 
     def pairs(self, rows: Interactions, part: slice, after: int, until: int, loops: bool) -> NDArray[np.int32]:
-        """Return the places of those who interacted in an interval and are among the users, int32 ``[2, kept]``."""
+        """Return the positions of the users of interactions in an interval, if both are listed, int32 ``[2, kept]``."""
         source, target, time = rows.source[part], rows.target[part], rows.time[part]
         if self._table is not None:
             return kept_pairs(source, target, time, self._table, after, until, loops)
-        found = np.stack([self.of(source), self.of(target)])
-        kept = (found >= 0).all(axis=0) & (time > after) & (time <= until)
-        return found[:, kept if loops else kept & (found[0] != found[1])].astype(np.int32)
+        nodes = np.stack([self.of(source), self.of(target)])
+        kept = (nodes >= 0).all(axis=0) & (time > after) & (time <= until)
+        return nodes[:, kept if loops else kept & (nodes[0] != nodes[1])].astype(np.int32)
 
     def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the place of each, int64; -1 for those who are not among the users."""
+        """Return the position of each user, int64; -1 for users who are not listed."""
         if self._table is not None:
             return self._table[np.minimum(users, len(self._table) - 1)].astype(np.int64)
-        place = np.searchsorted(self._users, users)
-        is_there = self._users[np.minimum(place, len(self._users) - 1)] == users
-        return np.where(is_there, place, -1)
+        position = np.searchsorted(self._users, users)
+        is_there = self._users[np.minimum(position, len(self._users) - 1)] == users
+        return np.where(is_there, position, -1)
 
 
 def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int64]:
     """Return the pairs of kept users who interacted in an interval, rising, each once; int64 ``[pairs, 2]``."""
     users = len(places)
-    found = [np.empty((0, 2), np.int64)]
+    batches = [np.empty((0, 2), np.int64)]
     for part in parts:
         _check_sign("interactions.source", part.source)
         _check_sign("interactions.target", part.target)
-        for first in range(0, len(part), _PAIRS_AT_ONCE):
-            rows = slice(first, first + _PAIRS_AT_ONCE)
+        for first in range(0, len(part), _PAIR_BATCH):
+            rows = slice(first, first + _PAIR_BATCH)
             source, target = places.pairs(part, rows, after, until, loops)
-            found.append(each_once(source, target, users))
-    if len(found) <= 2:
-        return found[-1]
-    source, target = np.concatenate(found).T.astype(np.int32)
+            batches.append(each_once(source, target, users))
+    if len(batches) <= 2:
+        return batches[-1]
+    source, target = np.concatenate(batches).T.astype(np.int32)
     return each_once(source, target, users)
 
 
@@ -259,8 +259,8 @@ def _mean_content(
     for part in parts:
         if not sums.shape[1]:
             sums = np.zeros((nodes, part.vectors.shape[1]), np.float32)
-        for first in range(0, len(part.user), _ROWS_AT_ONCE):
-            rows = slice(first, first + _ROWS_AT_ONCE)
+        for first in range(0, len(part.user), _ROW_BATCH):
+            rows = slice(first, first + _ROW_BATCH)
             is_known = (part.time[rows] > after) & (part.time[rows] <= until)
             owner = places.of(part.user[rows][is_known])
             add_rows(sums, counts, owner, np.ascontiguousarray(part.vectors[rows][is_known], np.float32))

@@ -26,13 +26,13 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Contents:
-    """What users wrote, one row per user and period, such as a month.
+    """The contents of users' posts, one row per user and period (for example a month).
 
     Attributes:
         user: Integers ``[R]``.
-        time: Integers ``[R]``: a time at which all posts of the row have been written, such as the end of the period. A
-            row belongs to an interval by this time, so a row whose period reaches beyond the end of the interval is
-            left out of it.
+        time: Integers ``[R]``: a time by which all posts of the row have been written, usually the end of the period.
+            This time decides to which interval a row belongs, so an interval leaves out a row with a period that
+            reaches beyond the end of the interval.
         vectors: Floats ``[R, d]``: the content of these posts.
     """
 
@@ -64,7 +64,7 @@ class Posts:
         likes: Integers ``[P]``.
         replies: Integers ``[P]``.
         reposts: Integers ``[P]``.
-        contents: What the users wrote; None if it is not known.
+        contents: The contents of the posts; None if unknown.
     """
 
     user: Integers
@@ -115,7 +115,7 @@ class Interactions:
 
 
 def end_of_day(day: date) -> int:
-    """Return the last minute of a day, by which intervals ``(t0, t1]`` contain the whole day ``t1``."""
+    """Return the last minute of a day, so that intervals ``(t0, t1]`` contain the whole day ``t1``."""
     return (day - _EPOCH.date()).days * _MINUTES_PER_DAY + _MINUTES_PER_DAY - 1
 
 

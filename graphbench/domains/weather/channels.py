@@ -50,17 +50,19 @@ def channel_names(
 
 
 def is_surface(variable: str) -> bool:
-    """Return whether a variable has one value per column of the atmosphere, and none per level.
+    """Return whether a variable has one value per column of the atmosphere, and not one per level.
 
     Raises:
-        ArgumentError: If it is unknown; the message suggests the nearest name.
+        ArgumentError: If the variable is unknown; the message suggests the nearest name.
     """
     if variable in SURFACE:
         return True
     if variable in ATMOSPHERE:
         return False
-    known = (*SURFACE, *ATMOSPHERE)
-    raise ArgumentError(f"unknown variable {variable!r}{closest(variable, known)} (there are {', '.join(known)})")
+    variables = (*SURFACE, *ATMOSPHERE)
+    raise ArgumentError(
+        f"unknown variable {variable!r}{closest(variable, variables)} (there are {', '.join(variables)})"
+    )
 
 
 CHANNELS = channel_names()
@@ -71,7 +73,7 @@ def variable_and_level(channel: str) -> tuple[str, int | None]:
     """Return the variable of a channel, and its level in hPa; None at the surface.
 
     Raises:
-        ArgumentError: If it is the name of no channel.
+        ArgumentError: If no channel has this name.
     """
     if channel in SURFACE:
         return channel, None

@@ -1,4 +1,4 @@
-"""Checks of states by laws that link their variables, and statistics of the climate."""
+"""Checks of states by physical laws that link their variables, and statistics of the climate."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _HYDROSTATIC = 0.02  # part of a layer's thickness by which it may differ
 
 
 def range_of(channel: str) -> tuple[float, float]:
-    """Return the least and the largest value that a channel can have."""
+    """Return the smallest and the largest possible value of a channel."""
     return _RANGES[channel if channel in _RANGES else channel.rpartition("_")[0]]
 
 
 def check_states(samples: Samples, latitudes: int) -> list[str]:
-    """Return what is wrong with states: ranges, hydrostatic balance of heights and temperatures, and clocks.
+    """Return the problems of states, by checks of ranges, hydrostatic balance of heights and temperatures, and clocks.
 
     The thickness of the layer from 500 to 300 hPa is integrated from temperature and humidity, and compared with the
     difference of geopotentials.
 
     Args:
-        samples: The states, not packed.
-        latitudes: Latitudes of the grid.
+        samples: The states, not quantised.
+        latitudes: Number of latitudes of the grid.
     """
     states = _cubes(samples, latitudes).reshape(len(samples), -1, len(CHANNELS)).astype(np.float64)
     problems = []
@@ -75,8 +75,8 @@ def describe_states(samples: Samples, latitudes: int) -> dict[str, Floats]:
     """Return statistics of the climate, one per state: global means, the jets, and temperature from equator to poles.
 
     Args:
-        samples: The states, not packed.
-        latitudes: Latitudes of the grid.
+        samples: The states, not quantised.
+        latitudes: Number of latitudes of the grid.
     """
     cubes = _cubes(samples, latitudes)
     north = grid_latitudes(latitudes)

@@ -1,8 +1,8 @@
-"""Files of chunks of zarr stores, whose first bytes are checked before a library unpacks them.
+"""Chunk files of zarr stores: their first bytes are checked before a library unpacks them.
 
-A chunk is unpacked whole, into as much memory as its file asks for, and Blosc reads beyond the end of a file that is
-shorter than its first bytes say, which ends the process. So these bytes are compared with the size of the file and with
-the shape of the array's chunks.
+A chunk is unpacked whole, into as much memory as its file states, and Blosc reads beyond the end of a file that is
+shorter than its first bytes state, which ends the process. The first bytes are therefore compared with the size of the
+file and with the shape of the array's chunks.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from graphbench.core.packed import MOST_XZ_MEMORY, PACKED_ERRORS
 from graphbench.core.untrusted import open_regular
 from graphbench.domains.weather.places import Place, head_of
 
-_HEAD = 18  # bytes of a file that say how large its content is
-_SPARE = 3  # times that a chunk may unpack to more than its array has, where filters change its values
+_HEAD = 18  # number of first bytes of a file, which tell the size of its content
+_SPARE = 3  # a chunk may unpack to this many times its size in the array if filters change its values
 _PIECE = 1 << 20
 _BLOSC_VERSIONS = (1, 2)
 _BLOSC_HEAD = 16
@@ -36,22 +36,22 @@ def bytes_of_chunk(array: Any) -> int:
 
 
 def chunk_places(array: Any) -> list[range]:
-    """Return the places of all chunks of an array, by axis."""
+    """Return the chunk indices of an array along every axis."""
     return [range(-(-n // c)) for n, c in zip(array.shape, array.chunks, strict=True)]
 
 
 def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], since: str = "") -> None:
-    """Refuse files of chunks that are cut off, or that say that they are larger than a chunk is.
+    """Refuse files of chunks that are cut off, or that claim to unpack to more than a chunk.
 
     Args:
         path: The store.
         name: The array's name.
         array: The array of zarr.
         places: The chunks that are read, by axis.
-        since: From which time on they are read, for messages.
+        since: The first time that is read, for messages.
 
     Raises:
-        StoreError: With the file.
+        StoreError: If a file is damaged; the message names the file.
     """
     codecs = names_of_codecs(array)
     check = next((_HEADS[codec] for codec in codecs if codec in _HEADS), None)
@@ -65,8 +65,8 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
         if check is not None:
             head = head_of(path, file, _HEAD)
             fault = None if head is None else check(*head, most)
-        elif stream is not None and isinstance(path, Path) and (place := path / file).is_file():
-            fault = _fault_of_stream(place, stream(), most)
+        elif stream is not None and isinstance(path, Path) and (chunk_path := path / file).is_file():
+            fault = _fault_of_stream(chunk_path, stream(), most)
         if fault is not None:
             raise StoreError(
                 f"cannot read {name} of {path}{since}: the file {file} {fault}, so a chunk is damaged; copy the store "
@@ -75,7 +75,7 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
 
 
 def names_of_codecs(array: Any) -> list[str]:
-    """Return the names of an array's codecs: of format 2 such as ``blosc``, of format 3 such as ``BloscCodec``."""
+    """Return the names of an array's codecs, for example ``blosc`` in format 2 or ``BloscCodec`` in format 3."""
     codecs = [getattr(array.metadata, "compressor", None), *(getattr(array.metadata, "codecs", None) or ())]
     return [str(getattr(codec, "codec_id", type(codec).__name__)) for codec in codecs if codec is not None]
 
@@ -98,7 +98,7 @@ def _fault_of_lz4(head: bytes, size: int, most: int) -> str | None:
 
 
 def _fault_of_zstd(head: bytes, size: int, most: int) -> str | None:
-    """Return what is wrong with a frame of RFC 8878, whose header may say how long its content is."""
+    """Return the fault of a frame of RFC 8878, if its header tells the size of its content."""
     if not head.startswith(_ZSTD_START) or len(head) < 6:
         return "is no frame of Zstandard, or is cut off"
     single, kind = head[4] >> 5 & 1, head[4] >> 6
@@ -109,15 +109,16 @@ def _fault_of_zstd(head: bytes, size: int, most: int) -> str | None:
 
 
 def _fault_of_stream(file: Path, decoder: Any, most: int) -> str | None:
-    """Return what is wrong with a file whose size shows while it is unpacked, piece by piece."""
+    """Return the fault of a file that tells its unpacked size only while it is unpacked, piece by piece."""
     left = most
     try:
         with open_regular(file) as stream:
-            while left >= 0 and not decoder.eof and (given := stream.read(_PIECE)):
+            while left >= 0 and not decoder.eof and (packed := stream.read(_PIECE)):
                 while left >= 0 and not decoder.eof:
-                    left -= len(decoder.decompress(given, _PIECE))
-                    given = getattr(decoder, "unconsumed_tail", b"")  # of zlib; the others keep it
-                    if not given and getattr(decoder, "needs_input", True):
+                    left -= len(decoder.decompress(packed, _PIECE))
+                    # zlib returns the input that it has not read yet; the other decoders keep it
+                    packed = getattr(decoder, "unconsumed_tail", b"")
+                    if not packed and getattr(decoder, "needs_input", True):
                         break
     except PACKED_ERRORS as error:
         return fault_of(error)
@@ -132,7 +133,9 @@ _HEADS: Mapping[str, Callable[[bytes, int, int], str | None]] = {
     **dict.fromkeys(("zstd", "ZstdCodec"), _fault_of_zstd),
 }
 _STREAMS: Mapping[str, Callable[[], Any]] = {
-    **dict.fromkeys(("zlib", "gzip", "GzipCodec"), lambda: zlib.decompressobj(wbits=47)),  # either header
+    **dict.fromkeys(
+        ("zlib", "gzip", "GzipCodec"), lambda: zlib.decompressobj(wbits=47)
+    ),  # accepts both zlib and gzip headers
     "bz2": bz2.BZ2Decompressor,
     "lzma": lambda: lzma.LZMADecompressor(memlimit=MOST_XZ_MEMORY),
 }

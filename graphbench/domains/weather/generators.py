@@ -1,6 +1,6 @@
 """The generator of simulated weather: independent runs of the model, their states one after the other.
 
-Reanalysis has a generator, too, as every card does; it refuses to draw.
+Every card has a generator, so reanalysis has one, too; it refuses to draw.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CHANNELS = 83
 
 
 class SimulationParameters(StrictModel):
-    """What states a split holds: those of runs 0, 1, 2, ..., one run after the other.
+    """The states of a split: the states of runs 0, 1, 2, ..., one run after the other.
 
     Attributes:
         truncation: Largest total wavenumber of the model: 21, 31 or 42.
-        days: Days of a run, of four states each.
-        spin_up: Days that a run is simulated before its first state.
-        first: Day on which the states of run 0 begin.
-        stride: Days from the beginning of a run to that of the next.
+        days: Number of days of a run, with four states each.
+        spin_up: Number of simulated days before the first state of a run.
+        first: First day of the states of run 0.
+        stride: Days from the beginning of a run to the beginning of the next run.
         latitudes: Latitudes of the grid.
         longitudes: Longitudes of the grid.
     """
@@ -51,7 +51,7 @@ class SimulationParameters(StrictModel):
 
     @property
     def per_run(self) -> int:
-        """States per run."""
+        """Number of states per run."""
         return self.days * _PER_DAY
 
     def begin(self, run: int) -> np.datetime64:
@@ -59,20 +59,24 @@ class SimulationParameters(StrictModel):
         return np.datetime64(self.first, "D") + np.timedelta64(run * self.stride, "D")
 
 
-_KEPT: dict[tuple[Run, int, int], NDArray[np.float32]] = {}  # the states simulated last: simulating again takes minutes
+_KEPT: dict[
+    tuple[Run, int, int], NDArray[np.float32]
+] = {}  # the most recently simulated states, because simulating again takes minutes
 
 
 def _states(run: Run, count: int, parameters: SimulationParameters) -> NDArray[np.float32]:
-    """Return at least ``count`` first states of a run; those of the last few runs are kept in memory."""
+    """Return at least the first ``count`` states of a run; the states of the last few runs are kept in memory."""
     key = run, parameters.latitudes, parameters.longitudes
-    found = _KEPT.pop(key, None)
-    if found is None or len(found) < count:
-        whole = 1 + -(-(count - 1) // (CHUNK_DAYS * _PER_DAY)) * CHUNK_DAYS * _PER_DAY  # to the end of a chunk
-        found = simulate(run, whole, parameters.latitudes, parameters.longitudes)
-    _KEPT[key] = found
+    states = _KEPT.pop(key, None)
+    if states is None or len(states) < count:
+        whole = (
+            1 + -(-(count - 1) // (CHUNK_DAYS * _PER_DAY)) * CHUNK_DAYS * _PER_DAY
+        )  # rounds up to the end of a chunk
+        states = simulate(run, whole, parameters.latitudes, parameters.longitudes)
+    _KEPT[key] = states
     while len(_KEPT) > _KEPT_RUNS:
         del _KEPT[next(iter(_KEPT))]
-    return found
+    return states
 
 
 def _generate(
@@ -82,21 +86,21 @@ def _generate(
     runs, steps = np.divmod(indices, parameters.per_run)
     states = np.empty((len(indices), points, _CHANNELS), np.float32)
     for run in np.unique(runs).tolist():
-        own = runs == run
-        which = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
-        states[own] = _states(which, int(steps[own].max()) + 1, parameters)[steps[own]]
+        in_run = runs == run
+        model_run = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
+        states[in_run] = _states(model_run, int(steps[in_run].max()) + 1, parameters)[steps[in_run]]
     begins = hours_since_epoch([parameters.begin(run) for run in runs.tolist()])
-    found = states_as_samples(states, begins + STEP_HOURS * steps, runs)
-    return replace(found, facts={"environment": environment()})
+    samples = states_as_samples(states, begins + STEP_HOURS * steps, runs)
+    return replace(samples, facts={"environment": environment()})
 
 
 def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], runs: NDArray[np.int64]) -> Samples:
-    """Return states as samples without edges, with the features that cards of weather store.
+    """Return states as samples without edges, with the stored features of weather cards.
 
     Args:
         states: float32 ``[S, points, 83]``.
         hours: int64 ``[S]``, hours since 1959-01-01 00 UTC.
-        runs: int64 ``[S]``, the run of each.
+        runs: int64 ``[S]``, the run of each state.
     """
     count, points, channels = states.shape
     return Samples(
@@ -127,7 +131,7 @@ class YearParameters(StrictModel):
 def refuse_generation(
     parameters: BaseModel, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Samples:
-    """Refuse to generate what can only be read.
+    """Refuse to generate states that can only be read from files.
 
     Raises:
         StoreError: Always.

@@ -1,4 +1,4 @@
-"""Spherical meshes: an icosahedron whose faces are split into four again and again."""
+"""Spherical meshes: an icosahedron with faces that are repeatedly split into four."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphbench.core.errors import ArgumentError
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_MOST = 8  # refinements: 655,362 vertices
+_MAX_REFINEMENTS = 8  # refinements: 655,362 vertices
 
 
 def icosphere(refinements: int) -> tuple[Floats, Integers]:
@@ -34,8 +34,8 @@ def icosphere(refinements: int) -> tuple[Floats, Integers]:
         ArgumentError: If ``refinements`` is not a whole number from 0 to 8.
     """
     times = whole_number("refinements", refinements, 0)
-    if times > _MOST:
-        raise ArgumentError(f"refinements must be from 0 to {_MOST}, got {times}")
+    if times > _MAX_REFINEMENTS:
+        raise ArgumentError(f"refinements must be from 0 to {_MAX_REFINEMENTS}, got {times}")
     vertices, faces = _icosahedron()
     for _ in range(times):
         vertices, faces = _refined(vertices, faces)
@@ -51,7 +51,8 @@ def face_edges(faces: Integers) -> Integers:
 def multi_mesh_edges(refinements: int) -> Integers:
     """Return the edges of the meshes of all refinements up to the given one, in both directions.
 
-    As in GraphCast's multi-mesh, the nodes are those of the finest mesh, whose first ones are those of the coarser.
+    As in GraphCast's multi-mesh, the nodes are the nodes of the finest mesh, which begin with the nodes of the coarser
+    meshes.
 
     Returns:
         int64 ``[E, 2]``, sender and receiver, sorted.

@@ -1,4 +1,4 @@
-"""The graph of a forecast: grid points, a multi-mesh, and the edges between the two, to GraphCast's recipe.
+"""The graph of a forecast: grid points, a multi-mesh, and the edges between the two, built as in GraphCast.
 
 Lam et al., *Learning skillful medium-range global weather forecasting*, Science 382 (2023), supplement 3.5: mesh nodes
 receive from all grid points within 0.6 times the longest edge of the finest mesh, and a grid point receives from the
@@ -20,8 +20,8 @@ from graphbench.domains.weather.icosahedron import face_edges, icosphere, multi_
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RADIUS = 0.6  # of the longest edge of the finest mesh
-_CHUNK = 256  # grid points whose triangle is searched at once
+RADIUS = 0.6  # as a multiple of the longest edge of the finest mesh
+_CHUNK = 256  # number of grid points per batch in the search for triangles
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Mesh:
         mesh_edges: int64 ``[E, 2]``, edges of the multi-mesh, both directions.
         grid_to_mesh: int64 ``[E, 2]``, grid point and mesh node.
         mesh_to_grid: int64 ``[E, 2]``, mesh node and grid point.
-        mesh_features: float32 ``[E, 4]``, see :func:`edge_features`; likewise the next two.
+        mesh_features: float32 ``[E, 4]``, see :func:`edge_features`, also for the next two.
         grid_to_mesh_features: float32 ``[E, 4]``.
         mesh_to_grid_features: float32 ``[E, 4]``.
     """
@@ -124,28 +124,28 @@ def edge_features(senders: Floats, receivers: Floats) -> NDArray[np.float32]:
 
 
 def _within(grid: Floats, nodes: Floats, radius: float) -> Integers:
-    """Return (grid point, mesh node) of all pairs whose distance is at most ``radius``."""
+    """Return all pairs (grid point, mesh node) with a distance of at most ``radius``."""
     from scipy.spatial import cKDTree
 
     near: Any = cKDTree(nodes).query_ball_point(grid, radius)
-    senders = np.repeat(np.arange(len(grid)), [len(found) for found in near])
-    pairs = np.stack([senders, np.concatenate([np.asarray(found, np.int64) for found in near])], axis=1)
+    senders = np.repeat(np.arange(len(grid)), [len(neighbours) for neighbours in near])
+    pairs = np.stack([senders, np.concatenate([np.asarray(neighbours, np.int64) for neighbours in near])], axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def _corners(grid: Floats, nodes: Floats, faces: Integers) -> Integers:
     """Return (mesh node, grid point) of the corners of the triangle that contains every grid point.
 
-    A triangle contains a point if its three sides have the point on their left. Of triangles that share a side or a
-    corner on which a point lies, the one with the smallest number counts.
+    A triangle contains a point if its three sides have the point on their left. If a point lies on a side or a corner
+    of several triangles, the triangle with the smallest number counts.
     """
     corners = nodes[faces]
     sides = [np.cross(corners[:, k], corners[:, (k + 1) % 3]).T for k in range(3)]
-    found = []
+    triangles = []
     for first in range(0, len(grid), _CHUNK):
         points = grid[first : first + _CHUNK]
         inside = np.minimum.reduce([points @ side for side in sides])
-        found.append(np.argmax(inside > -1e-12, axis=1))
-    owner = np.concatenate(found)
+        triangles.append(np.argmax(inside > -1e-12, axis=1))
+    owner = np.concatenate(triangles)
     pairs = np.stack([faces[owner].ravel(), np.repeat(np.arange(len(grid)), 3)], axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -1,8 +1,8 @@
 """ERA5 in WeatherBench 2's grid, and exported simulations, as a source of samples.
 
-A folder, or an address of an object store, is or holds one zarr store whose times the card divides by date; or it holds
-the stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
-a time, and an interrupted build goes on with the next.
+A folder, or an address of an object store, is or holds one zarr store, which the card splits by date; or it holds the
+stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
+a time, and an interrupted build continues with the next year.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphbench.domains.weather.zarr_files import WeatherStore, is_store, open_s
 
 NAME = "weather.official"
 _YEAR = 4 * 365  # states read as one unit of work
-_AT_ONCE = 100  # states read from a store at once
+_READ_BATCH = 100  # number of states read from a store at once
 
 
 class StoreParameters(StrictModel):
@@ -42,9 +42,9 @@ class StoreParameters(StrictModel):
     Attributes:
         folder: The store, a path or an address.
         content: SHA-256 of the store's metadata, and of the names and sizes of its files.
-        first: Number of its first state in the store.
-        latitudes: Latitudes of its grid.
-        longitudes: Longitudes of its grid.
+        first: Index in the store of the first state of the split.
+        latitudes: Number of latitudes of the grid.
+        longitudes: Number of longitudes of the grid.
     """
 
     folder: str
@@ -72,66 +72,67 @@ class _StoreGenerator(Generator):
         states = np.empty((len(places), points, len(CHANNELS)), np.float32)
         ends = np.flatnonzero(np.diff(places) != 1) + 1
         for part in np.split(np.arange(len(places)), ends):
-            for first in range(0, len(part), _AT_ONCE):
-                own = part[first : first + _AT_ONCE]
-                states[own] = store.read(int(places[own[0]]), int(places[own[-1]]) + 1)
+            for first in range(0, len(part), _READ_BATCH):
+                batch = part[first : first + _READ_BATCH]
+                states[batch] = store.read(int(places[batch[0]]), int(places[batch[-1]]) + 1)
         return states_as_samples(states, store.hours[places], store.runs[places])
 
 
 @lru_cache(maxsize=4)
-def _opened(path: Place, known: str) -> WeatherStore | PublicTensors:
+def _opened(path: Place, content_hash: str) -> WeatherStore | PublicTensors:
     return open_tensors(path) if isinstance(path, Path) and path.name in TENSORS else open_store(path)
 
 
-def content_of(place: Place) -> str:
+def content_of(store: Place) -> str:
     """Return a hash of a store's metadata and coordinates, and of the names and sizes of all its files.
 
-    The content of chunks does not enter, as it takes hours to read: another value in a chunk of the same size is not
-    noticed.
+    The hash does not cover the content of chunks, because reading it takes hours. A changed value in a chunk of the
+    same size is not noticed.
     """
     digest = hashlib.sha256()
-    if isinstance(place, Path) and place.is_file():
-        digest.update(f"{place.name} {place.stat().st_size} {place.stat().st_mtime_ns}".encode())
+    if isinstance(store, Path) and store.is_file():
+        digest.update(f"{store.name} {store.stat().st_size} {store.stat().st_mtime_ns}".encode())
         return digest.hexdigest()
-    for name, size in files_of(place).items():
+    for name, size in files_of(store).items():
         digest.update(f"{name} {size}\n".encode())
         folder, _, last = name.rpartition("/")
         if last.startswith(".z") or last == "zarr.json" or folder.rpartition("/")[2] == "time":
-            digest.update(content(place, name))
+            digest.update(content(store, name))
     return digest.hexdigest()
 
 
-def stores_of(place: Place) -> dict[str, Place] | Place:
-    """Return the store of every split, or the one store whose times are to be divided.
+def stores_of(root: Place) -> dict[str, Place] | Place:
+    """Return the store of every split, or the single store that is split by date.
 
-    At an address there is either a store, or the three of the splits.
+    An address is either a store, or holds the stores of the three splits.
 
     Raises:
-        StoreError: If the place has neither.
+        StoreError: If there is neither.
     """
-    if isinstance(place, Path):
-        files = [place, *(place / name for name in TENSORS)]
+    if isinstance(root, Path):
+        files = [root, *(root / name for name in TENSORS)]
         tensors = next((path for path in files if path.name in TENSORS and path.is_file()), None)
         if tensors is not None:
             return tensors
-    if isinstance(place, Path) and not place.is_dir():
-        raise StoreError(f"{place} is not a folder; give the one that holds the zarr store")
-    if is_store(place):
-        return place
-    own = {split: below(place, f"{split}.zarr") for split in CORE_SPLITS}
-    if all(is_store(path) for path in own.values()):
-        return own
-    if not isinstance(place, Path):
+    if isinstance(root, Path) and not root.is_dir():
+        raise StoreError(f"{root} is not a folder; give the one that holds the zarr store")
+    if is_store(root):
+        return root
+    split_stores = {split: below(root, f"{split}.zarr") for split in CORE_SPLITS}
+    if all(is_store(path) for path in split_stores.values()):
+        return split_stores
+    if not isinstance(root, Path):
         raise StoreError(
-            f"{place} is no zarr store, and has no train.zarr, val.zarr and test.zarr; give the store's address"
+            f"{root} is no zarr store, and has no train.zarr, val.zarr and test.zarr; give the store's address"
         )
-    found = sorted(place.glob("*.zarr"))
-    if len(found) != 1:
-        what = f"{len(found)} zarr stores" if found else "no zarr store"
+    stores = sorted(root.glob("*.zarr"))
+    if len(stores) != 1:
+        contents = f"{len(stores)} zarr stores" if stores else "no zarr store"
         raise StoreError(
-            f"{place} holds {what}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, test.zarr"
+            f"{root} holds {contents}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, "
+            "test.zarr"
         )
-    return found[0]
+    return stores[0]
 
 
 def _card_of_stores(card: Card, folder: Path) -> Card:
@@ -143,8 +144,8 @@ def _card_of_stores(card: Card, folder: Path) -> Card:
         store = _opened(path, contents[path])
         _require_grid(card, store)
         first, last = (0, len(store.hours)) if isinstance(stores, dict) else _years(card, split, store)
-        own = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
-        specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=own)
+        parameters = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
+        specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=parameters)
     return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}})
 
 
@@ -152,25 +153,27 @@ def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
     """Refuse a store on another grid than the card's.
 
     Raises:
-        StoreError: With both sizes.
+        StoreError: If the grids differ; the message gives both sizes.
     """
     wanted = {} if card.series is None else {key: card.series.parameters.get(key, n) for key, n in store.grid.items()}
     if store.grid != wanted:
-        given, expected = (" x ".join(str(g[key]) for key in ("longitudes", "latitudes")) for g in (store.grid, wanted))
-        raise StoreError(f"{store.path} has a grid of {given} points; {card.id} needs {expected}")
+        size, expected_size = (
+            " x ".join(str(g[key]) for key in ("longitudes", "latitudes")) for g in (store.grid, wanted)
+        )
+        raise StoreError(f"{store.path} has a grid of {size} points; {card.id} needs {expected_size}")
 
 
 def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple[int, int]:
-    """Return the first and one past the last state of a split in a store whose times are divided by date.
+    """Return the first and one past the last state of a split in a store that is split by date.
 
     Raises:
         CardError: If the card does not say which years belong to the split.
-        StoreError: If the store has none of them, or its times do not ascend.
+        StoreError: If the store has no states of these years, or its times do not ascend.
     """
-    given = card.split(split).parameters
-    if set(given) != {"begin", "end"}:
+    parameters = card.split(split).parameters
+    if set(parameters) != {"begin", "end"}:
         raise CardError(f"{card.id} does not divide one store into splits; give train.zarr, val.zarr and test.zarr")
-    years = YearParameters.model_validate(given)
+    years = YearParameters.model_validate(parameters)
     if (np.diff(store.hours) <= 0).any():
         raise StoreError(f"the times of {store.path} do not ascend; give train.zarr, val.zarr and test.zarr")
     begin, end = hours_since_epoch(np.array([years.begin, years.end], "datetime64[D]")).tolist()

@@ -1,7 +1,7 @@
-"""Where stores lie: folders of this machine, and addresses of object stores such as ``gs://bucket/store.zarr``.
+"""Locations of stores: folders of this machine, and addresses of object stores, for example ``gs://bucket/store.zarr``.
 
-Addresses are read through fsspec, which comes with ``graphbench[weather]``; each kind of object store needs a package
-of its own, such as gcsfs or s3fs.
+Addresses are read through fsspec, which comes with ``graphbench[weather]``; each kind of object store needs another
+package, for example gcsfs or s3fs.
 """
 
 from __future__ import annotations
@@ -20,59 +20,59 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,3}(.+)")
 
 
 def place_of(folder: Path | str) -> Place:
-    """Return a folder as an absolute path, and an address as a text; paths have lost one slash of an address."""
-    found = _ADDRESS.fullmatch(str(folder))
-    if found is None:
+    """Return a folder as an absolute path, and an address as a text with the slash of ``://`` that a path loses."""
+    match = _ADDRESS.fullmatch(str(folder))
+    if match is None:
         return Path(folder).expanduser().resolve()
-    protocol, rest = found.groups()
+    protocol, rest = match.groups()
     return f"{protocol}://{'/' if protocol == 'file' else ''}{rest.rstrip('/')}"
 
 
-def below(place: Place, name: str) -> Place:
-    """Return a place within another one."""
-    return place / name if isinstance(place, Path) else f"{place}/{name}"
+def below(parent: Place, name: str) -> Place:
+    """Return the location of a file or folder within a folder or address."""
+    return parent / name if isinstance(parent, Path) else f"{parent}/{name}"
 
 
-def has_file(place: Place, name: str) -> bool:
-    """Return whether a file lies directly in a place."""
-    if isinstance(place, Path):
-        return (place / name).is_file()
-    system, root = _system(place)
-    return bool(_asked(place, system.isfile, f"{root}/{name}"))
+def has_file(store: Place, name: str) -> bool:
+    """Return whether a file lies directly in a folder or at an address."""
+    if isinstance(store, Path):
+        return (store / name).is_file()
+    system, root = _system(store)
+    return bool(_read_remote(store, system.isfile, f"{root}/{name}"))
 
 
-def files_of(place: Place) -> dict[str, int]:
-    """Return the names of all files in a place, relative to it and sorted, with their sizes in bytes."""
-    if isinstance(place, Path):
-        found = {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*"))}
-        return {name: path.stat().st_size for name, path in found.items() if path.is_file()}
-    system, root = _system(place)
-    listed = _asked(place, system.find, root, detail=True)
+def files_of(store: Place) -> dict[str, int]:
+    """Return the relative names of all files in a folder or at an address, sorted, with their sizes in bytes."""
+    if isinstance(store, Path):
+        paths = {path.relative_to(store).as_posix(): path for path in sorted(store.rglob("*"))}
+        return {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+    system, root = _system(store)
+    listed = _read_remote(store, system.find, root, detail=True)
     names = {name.removeprefix(root).lstrip("/"): facts for name, facts in listed.items()}
     return {name: int(names[name].get("size") or 0) for name in sorted(names)}
 
 
-def content(place: Place, name: str) -> bytes:
-    """Return what a file of a place holds."""
-    if isinstance(place, Path):
-        return (place / name).read_bytes()
-    system, root = _system(place)
-    return bytes(_asked(place, system.cat_file, f"{root}/{name}"))
+def content(store: Place, name: str) -> bytes:
+    """Return the content of a file in a folder or at an address."""
+    if isinstance(store, Path):
+        return (store / name).read_bytes()
+    system, root = _system(store)
+    return bytes(_read_remote(store, system.cat_file, f"{root}/{name}"))
 
 
-def head_of(place: Place, name: str, count: int) -> tuple[bytes, int] | None:
-    """Return the first bytes of a file of a place, and its size; None if there is no such file."""
-    if isinstance(place, Path):
-        path = place / name
+def head_of(store: Place, name: str, count: int) -> tuple[bytes, int] | None:
+    """Return the first bytes of a file in a folder or at an address, and the file's size; None if it does not exist."""
+    if isinstance(store, Path):
+        path = store / name
         if not path.is_file():
             return None
         with open_regular(path) as file:
             return file.read(count), path.stat().st_size
-    system, root = _system(place)
-    if not _asked(place, system.isfile, f"{root}/{name}"):
+    system, root = _system(store)
+    if not _read_remote(store, system.isfile, f"{root}/{name}"):
         return None
-    size = int(_asked(place, system.size, f"{root}/{name}"))
-    return bytes(_asked(place, system.cat_file, f"{root}/{name}", start=0, end=min(count, size))), size
+    size = int(_read_remote(store, system.size, f"{root}/{name}"))
+    return bytes(_read_remote(store, system.cat_file, f"{root}/{name}", start=0, end=min(count, size))), size
 
 
 def _system(address: str) -> tuple[Any, str]:
@@ -80,7 +80,7 @@ def _system(address: str) -> tuple[Any, str]:
 
     Raises:
         MissingDependency: If fsspec, or the package of the file system, is not installed.
-        StoreError: If there is no such protocol.
+        StoreError: If the protocol is unknown.
     """
     try:
         import fsspec
@@ -97,7 +97,7 @@ def _system(address: str) -> tuple[Any, str]:
     return system, str(root).rstrip("/")
 
 
-def _asked(address: str, function: Any, *arguments: Any, **options: Any) -> Any:
+def _read_remote(address: str, function: Any, *arguments: Any, **options: Any) -> Any:
     try:
         return function(*arguments, **options)
     except Exception as error:  # object stores raise errors of many kinds

@@ -1,9 +1,9 @@
-"""The file of states that the public package of GraphBench's authors offers, read without unpickling.
+"""The file of states of the public package by GraphBench's authors, read without unpickling.
 
-Release 0.2.0 reads ``weather_64.pt``, which it names ``weather_dataset.pt``: a dictionary whose ``grid_features`` are
-``[93544, 2048, 83]``, the states of WeatherBench 2 from 1959-01-01 00 UTC to 2023-01-10 18 UTC in steps of six hours.
-Points are in the order of this package, ``longitude * 32 + latitude``; channels are in another one. Times stand in a
-pickled file beside it, which is not read, so a file with another number of states is refused.
+Release 0.2.0 reads ``weather_64.pt``, which it names ``weather_dataset.pt``: a dictionary with ``grid_features`` of
+shape ``[93544, 2048, 83]``, the states of WeatherBench 2 from 1959-01-01 00 UTC to 2023-01-10 18 UTC in steps of six
+hours. Points are in the order of this package, ``longitude * 32 + latitude``; channels are in another order. A separate
+pickled file holds the times. It is not read, so a file with another number of states is refused.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _STEP_HOURS = 6
 
 @dataclass(frozen=True)
 class PublicTensors:
-    """An open file; its states are read as those of a ``WeatherStore``.
+    """An open file; its states are read in the same way as the states of a ``WeatherStore``.
 
     Attributes:
         path: The file.
         states: float ``[T, 2048, 83]``, mapped from the file.
-        columns: int64 ``[83]``, the place of every channel of this package in the file.
+        columns: int64 ``[83]``, the column in the file of every channel of this package.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class PublicTensors:
 
     @property
     def runs(self) -> NDArray[np.int64]:
-        """The run of every time, which is the same; int64 ``[T]``."""
+        """The run of every time; all are the same run; int64 ``[T]``."""
         return np.zeros(len(self.states), np.int64)
 
     @property
@@ -70,19 +70,19 @@ class PublicTensors:
         """Return the states of times ``first`` to ``last - 1``; float32 ``[times, points, 83]``.
 
         Raises:
-            StoreError: If a value is not finite, or none that its variable can have; the message names the channel.
+            StoreError: If a value is not finite or outside the range of its variable; the message names the channel.
         """
-        found = np.asarray(self.states[first:last], np.float32)[..., self.columns]
+        states = np.asarray(self.states[first:last], np.float32)[..., self.columns]
         for c, channel in enumerate(CHANNELS):
             low, high = range_of(channel)
-            wrong = np.argwhere(~((found[..., c] >= low) & (found[..., c] <= high)))
+            wrong = np.argwhere(~((states[..., c] >= low) & (states[..., c] <= high)))
             if len(wrong):
                 time, point = wrong[0].tolist()
                 raise StoreError(
-                    f"{channel} of {self.path} is {found[time, point, c]:g} at {dates(self.hours[first + time])}, "
+                    f"{channel} of {self.path} is {states[time, point, c]:g} at {dates(self.hours[first + time])}, "
                     f"outside {low:g} to {high:g}; the file is damaged, or its channels are not those of release 0.2.0"
                 )
-        return found
+        return states
 
 
 def open_tensors(path: Path, times: int = TIMES) -> PublicTensors:
@@ -90,18 +90,18 @@ def open_tensors(path: Path, times: int = TIMES) -> PublicTensors:
 
     Args:
         path: The file.
-        times: How many states it must have.
+        times: Required number of states.
 
     Raises:
-        StoreError: If it cannot be read, or holds something else.
+        StoreError: If the file cannot be read, or does not hold these states.
     """
     content = read_torch_file(path, mapped=True)
     states = content.get(_KEY) if isinstance(content, dict) else None
     wanted = [times, _GRID["latitudes"] * _GRID["longitudes"], len(CHANNELS)]
     if not isinstance(states, np.ndarray) or list(states.shape) != wanted:
-        given = f"{_KEY} of the shape {list(states.shape)}" if isinstance(states, np.ndarray) else f"no {_KEY}"
+        contents = f"{_KEY} of the shape {list(states.shape)}" if isinstance(states, np.ndarray) else f"no {_KEY}"
         raise StoreError(
-            f"{path} has {given}; expected are {wanted}, all six-hourly states of 1959-01-01 to 2023-01-10"
+            f"{path} has {contents}; expected are {wanted}, all six-hourly states of 1959-01-01 to 2023-01-10"
         )
     order = channel_names(variables=VARIABLES)
     return PublicTensors(path, states, np.array([order.index(channel) for channel in CHANNELS]))

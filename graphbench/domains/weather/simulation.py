@@ -1,10 +1,12 @@
 """An atmosphere that is simulated by ``jcm`` 3.0 (SPEEDY physics on a spectral dynamical core), sampled every 6 hours.
 
-A run begins with an isothermal atmosphere at rest, whose temperature is perturbed at random, and spins up before its
-first state. The states are those of WeatherBench 2: eleven variables, 13 pressure levels, an equiangular grid.
+A run begins with an isothermal atmosphere at rest with a random perturbation of its temperature, and spins up before
+its first state. The states have the format of WeatherBench 2: eleven variables, 13 pressure levels, an equiangular
+grid.
 
-Unlike the real atmosphere it has eight layers, so the 13 levels hold less than they seem to; insolation is a
-daily mean, so there is no diurnal cycle; sea surface temperature, sea ice, snow and soil are those of the climate.
+Unlike the real atmosphere it has eight layers, so the 13 levels hold less information than their number suggests;
+insolation is a daily mean, so there is no diurnal cycle; sea surface temperature, sea ice, snow and soil follow the
+climatology.
 
 jcm comes with the extra ``graphbench[weather]``.
 """
@@ -39,7 +41,7 @@ from graphbench.domains.weather.vertical import (
 States = NDArray[np.float32]
 
 STEP_HOURS = 6
-CHUNK_DAYS = 5  # of simulated time at once: the lengths of compiled programs are those of chunks
+CHUNK_DAYS = 5  # days simulated at once; programs are compiled for the length of a chunk
 _TIME_STEP = 1800.0  # seconds
 _LAYERS = 8
 _NOISE = 3.0  # K, standard deviation of the perturbation of the first temperature, before spectral truncation
@@ -70,7 +72,7 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
 
     Args:
         run: The run.
-        count: Number of states; the first is that of the start at 00 UTC.
+        count: Number of states; the first state is at 00 UTC of the start.
         latitudes: Latitudes of the equiangular grid.
         longitudes: Longitudes of the grid.
 
@@ -82,30 +84,30 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
         MissingDependency: If jcm is not installed.
         GenerationError: If the simulation becomes unstable.
     """
-    found = np.empty((count, longitudes * latitudes, len(CHANNELS)), np.float32)
+    sampled = np.empty((count, longitudes * latitudes, len(CHANNELS)), np.float32)
     done = 0
     for states in _chunks(run, (longitudes, latitudes)):
         few = min(len(states), count - done)
-        found[done : done + few] = states[:few]
+        sampled[done : done + few] = states[:few]
         done += few
         if done == count:
             break
-    return found
+    return sampled
 
 
 def environment() -> dict[str, str]:
-    """Return what the bits of simulated states depend on: the versions of the simulator, and the machine."""
-    found = {"machine": f"{platform.machine()} {_processor()}".strip()}
+    """Return the versions of the simulator and the machine, on which the bits of simulated states depend."""
+    versions = {"machine": f"{platform.machine()} {_processor()}".strip()}
     for name in ("jcm", "dinosaur", "jax", "jaxlib"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def _processor() -> str:
-    """Return the name of the processor, as far as the system tells."""
+    """Return the name of the processor, if the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -115,7 +117,7 @@ def _processor() -> str:
 
 
 def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:
-    """Yield the states of a run from its start on, those of a chunk together."""
+    """Yield the states of a run from its start on, one chunk at a time."""
     setup = _setup(run.truncation)
     from jcm.date import to_datetime
 
@@ -165,7 +167,7 @@ def _cached_setup(truncation: int) -> Any:
 
     files = resources.files("jcm.data.bc.t30.clim")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of xarray, about arguments that jcm gives
+        warnings.simplefilter("ignore", FutureWarning)  # xarray warns about arguments of jcm
         coords = get_speedy_coords(layers=_LAYERS, spectral_truncation=truncation)
         terrain = TerrainData.from_file(str(files / "terrain.nc"), coords)
         forcing = ForcingData.from_file(str(files / "forcing.nc"), coords)
@@ -216,10 +218,10 @@ def _first_state(setup: Any, seed: int) -> Any:
 
 
 def _surface_geopotential(dynamics: Any, sigma: float) -> NDArray[np.float64]:
-    """Return the geopotential of the surface that the dynamics has, which is smoother than that of the terrain.
+    """Return the geopotential of the surface in the dynamics, which is smoother than the terrain.
 
-    It is that of the lowest layer minus the thickness of moist air down to the surface. With the terrain's own, mean
-    sea level pressure would be wrong by up to 150 hPa in mountains.
+    It is the geopotential of the lowest layer minus the thickness of moist air down to the surface. With the
+    geopotential of the terrain, mean sea level pressure would be wrong by up to 150 hPa in mountains.
     """
     lowest = (dynamics.geopotential, dynamics.temperature, dynamics.specific_humidity)
     geopotential, temperature, humidity = (np.asarray(field, np.float64)[:, -1] for field in lowest)

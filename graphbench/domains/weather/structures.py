@@ -32,14 +32,14 @@ class MeshParameters(StrictModel):
 
 
 def _build(parameters: MeshParameters) -> Samples:
-    """Return one graph whose first nodes are the grid points; arcs are sorted by sender and receiver."""
-    found = mesh(parameters.refinements, parameters.latitudes, parameters.longitudes)
-    points, nodes = len(found.grid), len(found.nodes)
+    """Return one graph with the grid points as first nodes; arcs are sorted by sender and receiver."""
+    graph = mesh(parameters.refinements, parameters.latitudes, parameters.longitudes)
+    points, nodes = len(graph.grid), len(graph.nodes)
     up, down = np.array([0, points]), np.array([points, 0])
-    edges = np.concatenate([found.mesh_edges + points, found.grid_to_mesh + up, found.mesh_to_grid + down])
-    sizes = len(found.mesh_edges), len(found.grid_to_mesh), len(found.mesh_to_grid)
+    edges = np.concatenate([graph.mesh_edges + points, graph.grid_to_mesh + up, graph.mesh_to_grid + down])
+    sizes = len(graph.mesh_edges), len(graph.grid_to_mesh), len(graph.mesh_to_grid)
     relation = np.repeat([MESH_EDGE, GRID_TO_MESH, MESH_TO_GRID], sizes)
-    geometry = np.concatenate([found.mesh_features, found.grid_to_mesh_features, found.mesh_to_grid_features])
+    geometry = np.concatenate([graph.mesh_features, graph.grid_to_mesh_features, graph.mesh_to_grid_features])
     order = np.lexsort((edges[:, 1], edges[:, 0]))
     return Samples(
         np.array([points + nodes]),
@@ -47,7 +47,7 @@ def _build(parameters: MeshParameters) -> Samples:
         edges[order],
         {
             "grid": (np.arange(points + nodes) < points).astype(np.uint8),
-            "position": node_features(np.concatenate([found.grid, found.nodes])),
+            "position": node_features(np.concatenate([graph.grid, graph.nodes])),
             "relation": relation[order],
             "geometry": geometry[order],
         },

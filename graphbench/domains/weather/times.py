@@ -1,4 +1,4 @@
-"""Times of states: hours since the first day of WeatherBench 2, and what of them is a model's input."""
+"""Times of states: hours since the first day of WeatherBench 2, and their encoding as inputs of models."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def clock(hours: ArrayLike) -> NDArray[np.float32]:
     of_year = (when - when.astype("datetime64[Y]")).astype("timedelta64[h]").astype(np.float64) / _YEAR_HOURS
     of_day = np.asarray(hours).astype(np.int64) % 24 / 24
     angles = 2 * np.pi * np.stack([of_year, of_day], axis=-1)
-    found = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-    return found.reshape(*found.shape[:-2], 4).astype(np.float32)
+    features = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return features.reshape(*features.shape[:-2], 4).astype(np.float32)

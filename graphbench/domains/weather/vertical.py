@@ -1,4 +1,4 @@
-"""From the layers of a model to pressure levels, and the pressure at sea level."""
+"""Interpolation from the layers of a model to pressure levels, and the pressure at sea level."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def to_levels(fields: ArrayLike, pressure: ArrayLike, levels: ArrayLike) -> Floa
     if values.shape[-2] < 2:
         raise ArgumentError(f"fields have {values.shape[-2]} layers; levels are interpolated between at least two")
     wanted = np.log(np.asarray(levels, np.float64))
-    found = np.empty((*values.shape[:-2], len(wanted), values.shape[-1]))
+    interpolated = np.empty((*values.shape[:-2], len(wanted), values.shape[-1]))
     flat = values.reshape(-1, *values.shape[-2:])
-    _interpolate(flat, layers.reshape(flat.shape), wanted, found.reshape(len(flat), len(wanted), -1))
-    return found
+    _interpolate(flat, layers.reshape(flat.shape), wanted, interpolated.reshape(len(flat), len(wanted), -1))
+    return interpolated
 
 
 @kernel
-def _interpolate(values: Floats, layers: Floats, wanted: Floats, found: Floats) -> None:
+def _interpolate(values: Floats, layers: Floats, wanted: Floats, result: Floats) -> None:
     for t in range(values.shape[0]):
         for p in range(values.shape[2]):
             for w in range(wanted.shape[0]):
@@ -52,7 +52,7 @@ def _interpolate(values: Floats, layers: Floats, wanted: Floats, found: Floats) 
                     above += 1
                 low, high = layers[t, above, p], layers[t, above + 1, p]
                 share = min(max((wanted[w] - low) / (high - low), 0.0), 1.0)
-                found[t, w, p] = (1 - share) * values[t, above, p] + share * values[t, above + 1, p]
+                result[t, w, p] = (1 - share) * values[t, above, p] + share * values[t, above + 1, p]
 
 
 def temperature_to_levels(temperature: ArrayLike, pressure: ArrayLike, levels: ArrayLike) -> Floats:
@@ -61,10 +61,10 @@ def temperature_to_levels(temperature: ArrayLike, pressure: ArrayLike, levels: A
     Arguments and result as for :func:`to_levels`, in K.
     """
     values, layers, wanted = _floats(temperature, pressure, levels)
-    found = to_levels(values, layers, wanted)
+    interpolated = to_levels(values, layers, wanted)
     ratio = np.maximum(wanted[:, None] / layers[..., -1:, :], 1.0)
     below = ratio > 1
-    return np.where(below, values[..., -1:, :] * ratio ** (DRY_AIR * LAPSE_RATE / GRAVITY), found)
+    return np.where(below, values[..., -1:, :] * ratio ** (DRY_AIR * LAPSE_RATE / GRAVITY), interpolated)
 
 
 def geopotential_to_levels(
@@ -82,11 +82,11 @@ def geopotential_to_levels(
         float64 ``[..., levels, points]``.
     """
     values, layers, wanted = _floats(geopotential, pressure, levels)
-    found = to_levels(values, layers, wanted)
+    interpolated = to_levels(values, layers, wanted)
     lowest = np.asarray(temperature, np.float64)[..., -1:, :]
     ratio = np.maximum(wanted[:, None] / layers[..., -1:, :], 1.0)
     depth = lowest / LAPSE_RATE * (ratio ** (DRY_AIR * LAPSE_RATE / GRAVITY) - 1)
-    return np.where(ratio > 1, values[..., -1:, :] - GRAVITY * depth, found)
+    return np.where(ratio > 1, values[..., -1:, :] - GRAVITY * depth, interpolated)
 
 
 def sea_level_pressure(
@@ -99,7 +99,7 @@ def sea_level_pressure(
 
     Args:
         surface_pressure: Pa.
-        surface_geopotential: Of the surface that the model's dynamics has, m**2 s**-2; it may be negative.
+        surface_geopotential: Geopotential of the surface in the model's dynamics, m**2 s**-2; it may be negative.
         temperature: Of the lowest layer, K.
         sigma: Pressure of the lowest layer over surface pressure.
     """

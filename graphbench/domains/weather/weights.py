@@ -13,7 +13,7 @@ from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_
 Floats = NDArray[np.float64]
 
 VARIABLE_WEIGHTS: Mapping[str, float] = {name: 1.0 if name == "2m_temperature" else 0.1 for name in SURFACE}
-"""The weights w_j of surface variables in the loss, those of GraphCast (supplement 4.2); 1 for all others."""
+"""The weights w_j of surface variables in the loss, from GraphCast (supplement 4.2); all other variables have 1."""
 
 
 def loss_weights(
@@ -28,13 +28,14 @@ def loss_weights(
     Args:
         levels: Pressure levels in hPa.
         variables: The variables in the order of the channels; None for all.
-        weights: ``w_j`` by variable, 1 where none is given.
+        weights: ``w_j`` by variable; 1 for variables that are missing.
 
     Returns:
         float64 ``[channels]``, in the order of :func:`~.channels.channel_names`.
 
     Raises:
-        ArgumentError: If a variable is unknown, there is none, a level is not positive, or a weight is negative.
+        ArgumentError: If a variable is unknown, ``variables`` is empty, a level is not positive, or a weight is
+            negative.
     """
     pressure = np.asarray(levels, np.float64)
     if pressure.ndim != 1 or not len(pressure) or not (pressure > 0).all():
@@ -43,8 +44,10 @@ def loss_weights(
     names = (*SURFACE, *ATMOSPHERE) if variables is None else tuple(variables)
     wrong = [name for name, weight in weights.items() if name not in {**SURFACE, **ATMOSPHERE} or not weight >= 0]
     if wrong or not names:
-        what = f"weights[{wrong[0]!r}] is {weights[wrong[0]]!r}" if wrong else "variables is empty"
-        raise ArgumentError(f"{what}; give variables among {', '.join((*SURFACE, *ATMOSPHERE))}, and weights from 0 on")
+        fault = f"weights[{wrong[0]!r}] is {weights[wrong[0]]!r}" if wrong else "variables is empty"
+        raise ArgumentError(
+            f"{fault}; give variables among {', '.join((*SURFACE, *ATMOSPHERE))}, and weights from 0 on"
+        )
     return np.concatenate([weights.get(name, 1.0) * (np.ones(1) if is_surface(name) else of_levels) for name in names])
 
 
@@ -52,14 +55,14 @@ def channel_weights(channels: Sequence[str], weights: Mapping[str, float] = VARI
     """Return the weights of :func:`loss_weights` for channels in any order; float64 ``[channels]``.
 
     Raises:
-        ArgumentError: If a name is that of no channel.
+        ArgumentError: If a name is not the name of a channel.
     """
     pairs = [variable_and_level(channel) for channel in channels]
     pressures: dict[str, list[int]] = {}
     for variable, level in pairs:
         pressures.setdefault(variable, []).append(level or 0)
-    found = [
+    products = [
         weights.get(variable, 1.0) * (1.0 if level is None else level / np.mean(pressures[variable]))
         for variable, level in pairs
     ]
-    return np.array(found)
+    return np.array(products)

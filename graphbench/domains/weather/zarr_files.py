@@ -29,9 +29,9 @@ _DIMENSIONS = ("time", "level", "longitude", "latitude")
 _CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 _HOURS = {"hours": 1.0, "hour": 1.0, "days": 24.0, "day": 24.0, "minutes": 1 / 60, "seconds": 1 / 3600}
 _CHUNK = 100  # times per chunk of written stores
-_MOST_POINTS = 100_000  # of an axis of a grid or of levels: a hundredth of a degree has 36,000
-_MOST_TIMES = 10_000_000  # a thousand years of hours
-_MOST_CHUNK = 1 << 30  # bytes of a chunk, which is unpacked whole
+_MAX_POINTS = 100_000  # points of a horizontal axis, or levels; a grid of a hundredth of a degree has 36,000 points
+_MAX_TIMES = 10_000_000  # a thousand years of hours
+_MAX_CHUNK_BYTES = 1 << 30  # a chunk is unpacked whole
 _MARKERS = (".zgroup", ".zmetadata", "zarr.json")
 _N = TypeVar("_N", bound=np.generic)
 
@@ -41,11 +41,11 @@ class WeatherStore:
     """An open store.
 
     Attributes:
-        path: Its folder, or its address.
+        path: The store's folder, or its address.
         arrays: Variable -> array of zarr.
-        hours: int64 ``[T]``, its times in hours since 1959-01-01 00 UTC.
+        hours: int64 ``[T]``, the times in hours since 1959-01-01 00 UTC.
         runs: int64 ``[T]``: consecutive times with the same number are 6 hours apart.
-        levels: The places of the 13 levels among the store's.
+        levels: int64 ``[13]``, the positions of the 13 levels among the store's levels.
         orders: Variable -> the axes of its array in the order of ``time, (level,) longitude, latitude``.
     """
 
@@ -64,14 +64,14 @@ class WeatherStore:
         """
         count = last - first
         points = self.grid["latitudes"] * self.grid["longitudes"]
-        found = np.empty((count, points, len(CHANNELS)), np.float32)
+        states = np.empty((count, points, len(CHANNELS)), np.float32)
         column = 0
         for variable in (*SURFACE, *ATMOSPHERE):
             values = self._values(variable, first, last)
             wide = values.shape[1]
-            found[..., column : column + wide] = np.moveaxis(values, 1, -1).reshape(count, -1, wide)
+            states[..., column : column + wide] = np.moveaxis(values, 1, -1).reshape(count, -1, wide)
             column += wide
-        return found
+        return states
 
     @property
     def grid(self) -> dict[str, int]:
@@ -86,9 +86,9 @@ class WeatherStore:
         require_chunks(self.path, variable, array, places, f" from {dates(self.hours[first])} on")
         try:
             order = self.orders[variable]
-            place: list[Any] = [slice(None)] * len(order)
-            place[order[0]] = slice(first, last)
-            values = np.transpose(np.asarray(self.arrays[variable][tuple(place)], np.float32), order)
+            selection: list[Any] = [slice(None)] * len(order)
+            selection[order[0]] = slice(first, last)
+            values = np.transpose(np.asarray(self.arrays[variable][tuple(selection)], np.float32), order)
         except Exception as error:  # zarr, its codecs and the file system raise errors of many kinds
             raise StoreError(
                 f"cannot read {variable} of {self.path} from {dates(self.hours[first])} on "
@@ -99,20 +99,20 @@ class WeatherStore:
         return values
 
     def _require_values(self, variable: str, values: NDArray[np.float32], first: int) -> None:
-        """Refuse values that are not finite, and fields that are the same everywhere, as those of missing chunks are.
+        """Refuse values that are not finite, and constant fields, which come from missing chunks.
 
-        Precipitation alone may be 0 everywhere.
+        Only precipitation may be 0 everywhere.
         """
         wrong = np.argwhere(~np.isfinite(values))
         still = np.argwhere(values.min(axis=(2, 3)) == values.max(axis=(2, 3)))
         if not len(wrong) and (variable == "total_precipitation_6hr" or not len(still)):
             return
-        place = tuple(wrong[0].tolist()) if len(wrong) else (*still[0].tolist(), 0, 0)
-        where = "" if is_surface(variable) else f" at {LEVELS[place[1]]} hPa"
+        position = tuple(wrong[0].tolist()) if len(wrong) else (*still[0].tolist(), 0, 0)
+        where = "" if is_surface(variable) else f" at {LEVELS[position[1]]} hPa"
         spread = "" if len(wrong) else " everywhere"
         raise StoreError(
-            f"{variable} of {self.path} is {values[place]}{spread} at {dates(self.hours[first + place[0]])}{where}; a "
-            "chunk is missing, or the variable is not defined at that time"
+            f"{variable} of {self.path} is {values[position]}{spread} at {dates(self.hours[first + position[0]])}"
+            f"{where}; a chunk is missing, or the variable is not defined at that time"
         )
 
 
@@ -126,7 +126,7 @@ def open_store(path: Place) -> WeatherStore:
 
     Raises:
         MissingDependency: If zarr is not installed.
-        StoreError: With what is wrong.
+        StoreError: If a check fails; the message describes the fault.
     """
     zarr = _zarr()
     if not is_store(path):
@@ -148,17 +148,17 @@ def open_store(path: Place) -> WeatherStore:
     _require_coordinates(path, arrays)
     orders = {name: _axes(path, name, arrays[name]) for name in (*SURFACE, *ATMOSPHERE)}
     for name, units in {**SURFACE, **ATMOSPHERE}.items():
-        given = arrays[name].attrs.get("units", units)
-        if _plain(given) != _plain(units):
-            raise StoreError(f"{name} of {path} is in {given!r}, not in {units!r}; convert it first")
+        stored = arrays[name].attrs.get("units", units)
+        if _plain(stored) != _plain(units):
+            raise StoreError(f"{name} of {path} is in {stored!r}, not in {units!r}; convert it first")
     _require_grid(path, "latitude", _coordinate(path, "latitude", arrays, np.float64), grid_latitudes)
     _require_grid(path, "longitude", _coordinate(path, "longitude", arrays, np.float64), grid_longitudes)
     hours = _hours(path, arrays)
-    given = _coordinate(path, "level", arrays, np.float64)
-    missing = [level for level in LEVELS if level not in given]
+    stored = _coordinate(path, "level", arrays, np.float64)
+    missing = [level for level in LEVELS if level not in stored]
     if missing:
-        raise StoreError(f"{path} lacks the levels {missing} hPa; it has {given.tolist()}")
-    levels = np.array([int(np.flatnonzero(given == level)[0]) for level in LEVELS])
+        raise StoreError(f"{path} lacks the levels {missing} hPa; it has {stored.tolist()}")
+    levels = np.array([int(np.flatnonzero(stored == level)[0]) for level in LEVELS])
     return WeatherStore(path, arrays, hours, _runs(path, hours, arrays), levels, orders)
 
 
@@ -223,33 +223,33 @@ def _zarr() -> Any:
 
 
 def _require_plain(path: Place, name: str, array: Any) -> None:
-    """Refuse an array that holds no numbers, or whose chunks take too much memory.
+    """Refuse an array that is not numeric or has chunks that take too much memory.
 
     Raises:
-        StoreError: With what is wrong.
+        StoreError: If the array is refused; the message gives the reason.
     """
     if array.dtype.kind not in "iuf" or array.dtype.hasobject:
         raise StoreError(f"{name} of {path} is of the type {array.dtype}; numbers are read")
-    if (size := bytes_of_chunk(array)) > _MOST_CHUNK:
+    if (size := bytes_of_chunk(array)) > _MAX_CHUNK_BYTES:
         raise StoreError(
-            f"{name} of {path} has chunks of {size:,} bytes, {array.chunks}; at most {_MOST_CHUNK:,} are read: "
+            f"{name} of {path} has chunks of {size:,} bytes, {array.chunks}; at most {_MAX_CHUNK_BYTES:,} are read: "
             "write the store with smaller chunks"
         )
 
 
 def _require_coordinates(path: Place, arrays: dict[str, Any]) -> None:
-    """Refuse coordinates that are no lists, or far longer than those of any record.
+    """Refuse coordinates that are not one-dimensional, or far longer than any real record.
 
     Raises:
-        StoreError: With the coordinate, its shape and the limit.
+        StoreError: If a coordinate is refused; the message gives its shape and the limit.
     """
     for name in (*_DIMENSIONS, *(("run",) if "run" in arrays else ())):
         shape = tuple(int(n) for n in arrays[name].shape)
-        most = _MOST_TIMES if name in ("time", "run") else _MOST_POINTS
-        if len(shape) != 1 or shape[0] > most:
+        limit = _MAX_TIMES if name in ("time", "run") else _MAX_POINTS
+        if len(shape) != 1 or shape[0] > limit:
             raise StoreError(
                 f"the coordinate {name!r} of {path} has the shape {list(shape)}; expected is a list of at most "
-                f"{most:,} numbers: the store is damaged, copy it again"
+                f"{limit:,} numbers: the store is damaged, copy it again"
             )
     for name in (*SURFACE, *ATMOSPHERE):
         shape, order = arrays[name].shape, _axes(path, name, arrays[name])
@@ -266,7 +266,7 @@ def _coordinate(path: Place, name: str, arrays: dict[str, Any], dtype: type[_N])
     """Return the values of a coordinate.
 
     Raises:
-        StoreError: If they cannot be read.
+        StoreError: If the values cannot be read.
     """
     require_chunks(path, name, arrays[name], chunk_places(arrays[name]))
     with damage_named(f"{name} of {path}", remedy="copy the store again"):
@@ -275,11 +275,11 @@ def _coordinate(path: Place, name: str, arrays: dict[str, Any], dtype: type[_N])
 
 def _axes(path: Place, name: str, array: Any) -> tuple[int, ...]:
     """Return the axes of an array in the order of the dimensions."""
-    given = array.attrs.get("_ARRAY_DIMENSIONS") or getattr(array.metadata, "dimension_names", None) or ()
+    dimensions = array.attrs.get("_ARRAY_DIMENSIONS") or getattr(array.metadata, "dimension_names", None) or ()
     wanted = [d for d in _DIMENSIONS if d != "level" or not is_surface(name)]
-    if sorted(map(str, given)) != sorted(wanted):
-        raise StoreError(f"{name} of {path} has the dimensions {list(given)}; expected are {wanted}")
-    return tuple(list(given).index(d) for d in wanted)
+    if sorted(map(str, dimensions)) != sorted(wanted):
+        raise StoreError(f"{name} of {path} has the dimensions {list(dimensions)}; expected are {wanted}")
+    return tuple(list(dimensions).index(d) for d in wanted)
 
 
 def _plain(units: str) -> str:
@@ -288,11 +288,11 @@ def _plain(units: str) -> str:
     return {"kelvin": "K", "pa": "Pa"}.get(words.lower().strip(), " ".join(words.split()))
 
 
-def _require_grid(path: Place, name: str, given: NDArray[np.float64], expected: Any) -> None:
-    if len(given) < 2 or not np.allclose(given, expected(len(given)), atol=1e-3):
+def _require_grid(path: Place, name: str, centres: NDArray[np.float64], expected: Any) -> None:
+    if len(centres) < 2 or not np.allclose(centres, expected(len(centres)), atol=1e-3):
         raise StoreError(
-            f"the {name}s of {path} are {given[:2].tolist()} to {given[-1:].tolist()}; expected are cell centres of an "
-            f"equiangular grid, {expected(max(len(given), 2))[:2].tolist()}, ..., ascending"
+            f"the {name}s of {path} are {centres[:2].tolist()} to {centres[-1:].tolist()}; expected are cell centres "
+            f"of an equiangular grid, {expected(max(len(centres), 2))[:2].tolist()}, ..., ascending"
         )
 
 
@@ -300,7 +300,7 @@ def _hours(path: Place, arrays: dict[str, Any]) -> NDArray[np.int64]:
     """Return times in hours since 1959-01-01 00 UTC.
 
     Raises:
-        StoreError: If units or calendar are others, or a time is no whole hour.
+        StoreError: If the units or the calendar are unknown, or a time is not a whole hour.
     """
     time = arrays["time"]
     units, calendar = str(time.attrs.get("units", "")), str(time.attrs.get("calendar", "standard"))
@@ -325,7 +325,7 @@ def _hours(path: Place, arrays: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def _runs(path: Place, hours: NDArray[np.int64], arrays: dict[str, Any]) -> NDArray[np.int64]:
-    """Return the run of every time: one ends where the next time is not 6 hours later.
+    """Return the run of every time; a run ends where the next time is not 6 hours later.
 
     Raises:
         StoreError: If no two times are 6 hours apart.

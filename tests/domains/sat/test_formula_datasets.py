@@ -101,7 +101,7 @@ def test_formulas_without_preprocessing_are_those_of_the_family():
 def test_limits_that_no_formula_meets_are_an_error(monkeypatch):
     from graphbench.domains.sat import generators
 
-    monkeypatch.setattr(generators, "_MOST_TRIES", 8)
+    monkeypatch.setattr(generators, "_MAX_TRIES", 8)
     with pytest.raises(GenerationError, match=r"8 formulas of the family uniform .* variables \[1000, 2000\]"):
         draw_sample(
             SatParameters(families={"uniform": FAMILY_PARAMETERS["uniform"]}, variables=[1000, 2000]), KEY, 0, 0

@@ -72,7 +72,7 @@ def test_the_same_history_gives_the_same_bytes(history, written, tmp_path):
 def test_contents_are_means_over_periods_of_embedded_texts(history, folder, monkeypatch):
     embed_archive(folder, hashed, progress=False)
     found = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
-    kept = embeddings._MOST_CHARACTERS
+    kept = embeddings._MAX_CHARACTERS
     posts = {}
     with tarfile.open(folder / "user_posts.tar.gz") as archive:
         for member in archive:
@@ -265,7 +265,7 @@ def test_unsafe_and_empty_archives_are_refused(folder, members, words):
 
 
 def test_archives_that_grow_too_much_are_refused(folder, monkeypatch):
-    monkeypatch.setattr(archive_files, "_LEAST", 1000)
+    monkeypatch.setattr(archive_files, "_MIN_UNPACKED_BYTES", 1000)
     tarball(folder / "user_posts.tar.gz", [("posts.jsonl", b" " * 1_000_000)])
     with pytest.raises(StoreError, match="takes the archive beyond"):
         prepare_posts(folder, progress=False)

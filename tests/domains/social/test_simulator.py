@@ -44,7 +44,7 @@ def tables(own):
 
 
 def test_a_history_depends_on_users_and_seed_and_not_on_who_simulates_it(history, monkeypatch):
-    monkeypatch.setattr(simulator, "_USERS_AT_ONCE", 700)
+    monkeypatch.setattr(simulator, "_USER_BATCH", 700)
     monkeypatch.setattr(simulator, "_EVENTS_PER_POST", 1)  # parts are simulated again with more room
     again, first = tables(simulate(2000, 5, width=16, threads=3)), tables(history)
     assert all(np.array_equal(first[name], again[name]) for name in first)
