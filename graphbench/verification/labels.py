@@ -95,24 +95,24 @@ class LabelChecks:
         again = label_samples(self.card, self.split, chosen, drawn, chosen)
         for position, index in enumerate(chosen.tolist()):
             stored = labels.part(self.card.only_labels, index, index + 1)
-            found = again.part(self.card.only_labels, position, position + 1)
-            if labels_hash(self.card, stored) != labels_hash(self.card, found):
+            regenerated = again.part(self.card.only_labels, position, position + 1)
+            if labels_hash(self.card, stored) != labels_hash(self.card, regenerated):
                 raise CheckFailed(f"the stored label {index} differs from the labeller's; delete {folder / name}")
             with_labels(self.card, drawn.part(self.card.graphs, index, index + 1), stored)
         return f"checksum right, {size} of {count} labels computed again and equal"
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found = ask(f"statistics of {self.labeller.name}", describe_labels, self.labeller, self.first)
+        recomputed = ask(f"statistics of {self.labeller.name}", describe_labels, self.labeller, self.first)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
-        return compare_statistics(self.card, found, len(self.first), known, known_count)
+        return compare_statistics(self.card, recomputed, len(self.first), known, known_count)
 
 
 def _values_of(card: Card, one: Samples) -> dict[str, object]:
     """Return the label of a single graph, in the form that the labeller returns."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for f in card.label_features:
         rows = one.values[f.name].strings() if f.kind is Kind.TEXT else one.values[f.name]
-        found[f.name] = rows[0] if f.location is Location.GRAPH else rows
-    return found
+        values[f.name] = rows[0] if f.location is Location.GRAPH else rows
+    return values
