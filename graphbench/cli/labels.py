@@ -55,11 +55,11 @@ def import_command(
     from graphbench.data.build.label_export import import_tables
 
     place = default_root() if root is None else root.expanduser()
-    found = [row for path in files for row in import_tables(path, place)]
+    rows = [row for path in files for row in import_tables(path, place)]
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
-    for row in found:
+    for row in rows:
         print_line(f"{row['labeller']}: {row['new']:,} new outcomes in {row['file']}")
         served = ", ".join(row["datasets"]) or "no dataset: none asks for labels of this effort, so nothing reads them"
         print_line(f"  read by {served}", "dim")

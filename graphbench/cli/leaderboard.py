@@ -45,11 +45,11 @@ def leaderboard(
     from graphbench.cli.runs import leaderboard_records
     from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json
 
-    found = leaderboard_records(selector, records or [], baselines=baselines)
+    run_records = leaderboard_records(selector, records or [], baselines=baselines)
     if as_json:
-        echo(to_json(leaderboard_of(found)), nl=False)
+        echo(to_json(leaderboard_of(run_records)), nl=False)
         return
-    for path in build_leaderboard(found, output, title=title):
+    for path in build_leaderboard(run_records, output, title=title):
         echo(f"wrote {path}")
 
 

@@ -49,8 +49,8 @@ def portfolio(
     else:
         options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "data_seed": data_seed}
         names, costs = _costs_of_split(dataset, split, {**options, **files_of(source, folder)})
-    found = best_portfolios(costs, names, beam=beam)
-    chosen = knee([best.cost for best in found], sensitivity)
+    portfolios = best_portfolios(costs, names, beam=beam)
+    chosen = knee([best.cost for best in portfolios], sensitivity)
     rows = [
         {
             "size": size,
@@ -59,7 +59,7 @@ def portfolio(
             "exact": best.exact,
             "knee": chosen == size - 1,
         }
-        for size, best in enumerate(found, 1)
+        for size, best in enumerate(portfolios, 1)
     ]
     if as_json:
         print_json({"dataset": dataset, "instances": len(costs), "portfolios": rows})

@@ -91,11 +91,11 @@ def _files(path: Path, splits: str | None, task: Task) -> dict[str, Path]:
             )
         return {names[0]: path}
     known = chosen or tuple(card.all_splits)
-    found = {name: file for name in known if (file := task.find_predictions(path, name)) is not None}
-    missing = [name for name in chosen if name not in found]
-    if missing or not found:
+    files = {name: file for name in known if (file := task.find_predictions(path, name)) is not None}
+    missing = [name for name in chosen if name not in files]
+    if missing or not files:
         what = missing[0] if missing else next(iter(card.all_splits))
         raise EvaluationError(
             f"{path} has no predictions of {missing[0] if missing else 'any split'}; {task.describe_files(what)}"
         )
-    return found
+    return files

@@ -24,9 +24,9 @@ _LONG_WORD = 16  # as long as categorical(128); longer ones are broken where the
 def console(least: int = 0) -> Console:
     """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
     stream = answer_stream()
-    found = Console(file=stream, highlight=False, markup=False, emoji=False)
-    wide = found.width >= least
-    return found if wide else Console(file=stream, highlight=False, markup=False, emoji=False, width=least)
+    terminal = Console(file=stream, highlight=False, markup=False, emoji=False)
+    wide = terminal.width >= least
+    return terminal if wide else Console(file=stream, highlight=False, markup=False, emoji=False, width=least)
 
 
 def print_line(text: str | Text, style: str | None = None) -> None:

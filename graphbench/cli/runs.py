@@ -97,8 +97,8 @@ def write_report(selector: Sequence[str] | None, records: Path | None, output: P
     from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
-    found = [r for r in load_records("*", records) if is_chosen(r.dataset, chosen)]
-    return build_report(found, output, title=title)
+    chosen_records = [r for r in load_records("*", records) if is_chosen(r.dataset, chosen)]
+    return build_report(chosen_records, output, title=title)
 
 
 def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path], *, baselines: bool) -> list[RunRecord]:
@@ -118,14 +118,14 @@ def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path],
     places = list(dict.fromkeys([*folders, *([results_dir()] if baselines or not folders else [])]))
     chosen = set(list_datasets(selector)) if selector else None
     records = [record for place in places for record in load_records("*", place)]
-    found = [record for record in records if chosen is None or is_chosen(record.dataset, chosen)]
-    if not found:
+    chosen_records = [record for record in records if chosen is None or is_chosen(record.dataset, chosen)]
+    if not chosen_records:
         where = " and ".join(map(str, places))
         what = f"of {', '.join(selector)} " if selector else ""
         raise ResultError(
             f"there are no records {what}in {where}; `graphbench train DATASET --records FOLDER` writes some"
         )
-    return found
+    return chosen_records
 
 
 def is_chosen(dataset: str, chosen: Collection[str]) -> bool:

@@ -46,25 +46,25 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
     except CardError as error:  # of one dataset, while others are asked for, too
         logger.warning("%s", error)
         return {}
-    found = _largest_files(folder)
+    largest = _largest_files(folder)
     labels = [_largest_files(label_folder(card, labeller, folder)) for labeller in card.labellers]
-    for split in found if labels else ():
+    for split in largest if labels else ():
         if all(split in files for files in labels):
-            found[split]["labels"] = [files[split] for files in labels]
-    return found
+            largest[split]["labels"] = [files[split] for files in labels]
+    return largest
 
 
 def _largest_files(folder: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    largest: dict[str, dict[str, Any]] = {}
     try:
         files = Manifest(folder).read()["files"]
     except StoreError as error:  # of one dataset, while others are asked for, too
         logger.warning("%s", error)
-        return found
+        return largest
     for name, facts in files.items():
-        if (folder / name).is_file() and facts["count"] > found.get(facts["split"], {"count": 0})["count"]:
-            found[facts["split"]] = {**facts, "file": str(folder / name)}
-    return found
+        if (folder / name).is_file() and facts["count"] > largest.get(facts["split"], {"count": 0})["count"]:
+            largest[facts["split"]] = {**facts, "file": str(folder / name)}
+    return largest
 
 
 def task_of(card: Card) -> str:
@@ -224,8 +224,8 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
     for name in c.labellers:
         spec = c.labels[name]
         effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
-        found = c.measured.labels.get(name) if c.measured is not None else None
-        means = found.statistics.get("test", {}) if found is not None else {}
+        measured = c.measured.labels.get(name) if c.measured is not None else None
+        means = measured.statistics.get("test", {}) if measured is not None else {}
         means_text = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
         rows += [("labels", f"{name}, effort on every graph: {effort}")] if spec.effort else [("labels", name)]
         rows += [("in test", means_text)] if means_text else []
@@ -269,8 +269,8 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def _different_ones(c: Card) -> list[tuple[str, str]]:
     """Return how many different things the splits to test on are made of, where that is counted."""
-    found = c.measured.different if c.measured is not None else {}
-    tested = {split: counts for split, counts in found.items() if split not in ("train", "val")}
+    different = c.measured.different if c.measured is not None else {}
+    tested = {split: counts for split, counts in different.items() if split not in ("train", "val")}
     texts = [
         f"{split}: {', '.join(f'{count:,} {what}' for what, count in tested[split].items())}"
         for split in c.all_splits
@@ -307,11 +307,11 @@ def _parameters(c: Card) -> list[str]:
 
 def _flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return parameters as texts by their keys, those of nested mappings with dots."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in parameters.items():
         inner = isinstance(value, Mapping) and value
-        found |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": json.dumps(value, default=str)}
-    return found
+        texts |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": json.dumps(value, default=str)}
+    return texts
 
 
 def _file_words(facts: Mapping[str, Any] | None) -> str:
@@ -325,11 +325,11 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
 def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
     table = new_table("split", "predictor", "metric", "score", "samples", "source", right=("score", "samples"))
     primary = c.metrics.primary
-    measured = [(split, found) for split in c.all_splits for found in measured_references(c, split)]
+    measured = [(split, references) for split in c.all_splits for references in measured_references(c, split)]
     for kind in ("trivial", "reference solver"):
-        for split, found in measured:
-            count = "unknown" if found.samples.count is None else f"{found.samples.count:,}"
-            for predictor, scores in (found.floor if kind == "trivial" else found.solvers).items():
+        for split, references in measured:
+            count = "unknown" if references.samples.count is None else f"{references.samples.count:,}"
+            for predictor, scores in (references.floor if kind == "trivial" else references.solvers).items():
                 if primary in scores:
                     score = score_text(scores[primary])
                     table.add_row(split, predictor, primary, score, count, f"{kind}, measured")

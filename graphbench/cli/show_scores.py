@@ -16,17 +16,17 @@ _SMALL = 1e-3  # scores below are shown with three digits
 _WIDE = 12  # most metrics that are shown beside each other
 
 
-def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
+def scores(title: str, by_split: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
     """Print split -> metric -> score."""
     if as_json:
-        print_json({split: {**score, **_failures(score)} for split, score in found.items()})
+        print_json({split: {**score, **_failures(score)} for split, score in by_split.items()})
         return
-    if not found:
+    if not by_split:
         print_line(f"{title}: not scored")
         return
     from graphbench.evaluation.groups import by_size, quantity_of
 
-    whole, sizes = by_size(found)
+    whole, sizes = by_size(by_split)
     metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
     print_line(title, "italic")
     print_table(_table_of_scores(whole, metrics))
@@ -35,7 +35,7 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
             continue
         for reason, count in _failures(score).get("failures", {}).items():
             print_line(f"{split}: {count:,} worth 0: {reason}", "yellow")
-    quantity = next(filter(None, map(quantity_of, found)), "")
+    quantity = next(filter(None, map(quantity_of, by_split)), "")
     splits = [split for split in whole if any(split in own for own in sizes.values())]
     for metric in metrics[: len(metrics) if len(metrics) <= _WIDE else 1] if sizes else ():
         table = new_table(quantity, *splits, right=(quantity, *splits))
@@ -60,18 +60,18 @@ def _table_of_scores(whole: Mapping[str, Mapping[str, float]], metrics: Sequence
 
 def _failures(score: Mapping[str, float]) -> dict[str, Any]:
     """Return the reasons why answers are wrong, and how many are, under the key ``failures``; nothing if none is."""
-    found = getattr(score, "failures", {})
-    return {"failures": dict(found)} if found else {}
+    failures = getattr(score, "failures", {})
+    return {"failures": dict(failures)} if failures else {}
 
 
-def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, float]]], as_json: bool) -> None:
+def scores_of_run(title: str, by_dataset: Mapping[str, Mapping[str, Mapping[str, float]]], as_json: bool) -> None:
     """Print split -> metric -> score of a run on one dataset, or dataset -> the same of one on several."""
-    if len(found) == 1:
-        scores(title, next(iter(found.values())), as_json)
+    if len(by_dataset) == 1:
+        scores(title, next(iter(by_dataset.values())), as_json)
     elif as_json:
-        print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in found.items()})
+        print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in by_dataset.items()})
     else:
-        for id_, own in found.items():
+        for id_, own in by_dataset.items():
             scores(f"{title}, {id_}", own, False)
 
 

@@ -25,36 +25,40 @@ _HEADS = {Level.REFUSED: "Refused", Level.REMARK: "Remarks", Level.MISSING: "Mis
 _RANKED = "test"
 
 
-def report(found: SubmissionReport, as_json: bool) -> None:
+def report(submission: SubmissionReport, as_json: bool) -> None:
     """Print what the check of a submission found."""
     if as_json:
-        print_json(found.to_dict())
+        print_json(submission.to_dict())
         return
-    by = f", by {_some(found.authors)}" if found.authors else ""
-    print_line(f"{shown(found.folder)}: {found.model or 'a model without a name'}{shown(by)}", "bold")
-    if found.datasets:
-        print_table(_table(found.datasets[:_MOST_DATASETS]))
-        _print_rest(len(found.datasets) - _MOST_DATASETS, "dataset")
+    by = f", by {_some(submission.authors)}" if submission.authors else ""
+    print_line(f"{shown(submission.folder)}: {submission.model or 'a model without a name'}{shown(by)}", "bold")
+    if submission.datasets:
+        print_table(_table(submission.datasets[:_MOST_DATASETS]))
+        _print_rest(len(submission.datasets) - _MOST_DATASETS, "dataset")
     for level, head in _HEADS.items():
-        _print_findings(level, head, found)
+        _print_findings(level, head, submission)
     print_line("")
-    _print_sources(found)
-    accepted = sum(dataset.verdict is not Verdict.REFUSED for dataset in found.datasets)
-    style = "green" if found.accepted else "red"
-    print_line(_outcome(found, accepted), style)
-    if found.unread:
-        print_line(f"{counted(found.unread, 'other file')}, not read", "dim")
-    for path in found.written[:_MOST_NAMES]:
+    _print_sources(submission)
+    accepted = sum(dataset.verdict is not Verdict.REFUSED for dataset in submission.datasets)
+    style = "green" if submission.accepted else "red"
+    print_line(_outcome(submission, accepted), style)
+    if submission.unread:
+        print_line(f"{counted(submission.unread, 'other file')}, not read", "dim")
+    for path in submission.written[:_MOST_NAMES]:
         print_line(f"wrote {path}", "dim")
-    _print_rest(len(found.written) - _MOST_NAMES, "record")
+    _print_rest(len(submission.written) - _MOST_NAMES, "record")
 
 
-def _outcome(found: SubmissionReport, accepted: int) -> str:
+def _outcome(submission: SubmissionReport, accepted: int) -> str:
     """Return what becomes of a submission, in a sentence, given the number of datasets without a fault."""
-    told = f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted" if found.datasets else "nothing accepted"
-    if found.accepted:
+    told = (
+        f"{accepted} of {counted(len(submission.datasets), 'dataset')} accepted"
+        if submission.datasets
+        else "nothing accepted"
+    )
+    if submission.accepted:
         return told
-    if found.datasets and accepted == len(found.datasets):
+    if submission.datasets and accepted == len(submission.datasets):
         return "not accepted: something is refused that belongs to no dataset above; mend it, or remove it"
     return f"{told}; mend what is refused, or remove it"
 
@@ -92,11 +96,11 @@ def _spread(deviation: float) -> str:
     return f"{deviation:.4f}" if deviation >= _SMALL else score_text(deviation)
 
 
-def _print_findings(level: Level, head: str, found: SubmissionReport) -> None:
+def _print_findings(level: Level, head: str, submission: SubmissionReport) -> None:
     """Print the findings of one level, those of the whole submission first; what several datasets share once."""
-    lines = [finding.line for finding in found.findings if finding.level is level]
+    lines = [finding.line for finding in submission.findings if finding.level is level]
     owners: dict[str, list[str]] = {}
-    for entry in found.datasets:
+    for entry in submission.datasets:
         for line in _lines_of(entry.of_level(level)):
             owners.setdefault(line, []).append(entry.dataset)
     lines += [f"{_some(names)}: {line}" for line, names in owners.items()]
@@ -121,10 +125,10 @@ def _lines_of(findings: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def _print_sources(found: SubmissionReport) -> None:
+def _print_sources(submission: SubmissionReport) -> None:
     """Print what the hashes of the data were compared with, and from what scores were computed."""
     places: dict[str, dict[str, list[str]]] = {}
-    for entry in found.datasets:
+    for entry in submission.datasets:
         for split, where in entry.hashes.items():
             if where:
                 places.setdefault(where, {}).setdefault(entry.dataset, []).append(split)
@@ -132,7 +136,7 @@ def _print_sources(found: SubmissionReport) -> None:
         names = [f"{dataset} ({', '.join(splits)})" for dataset, splits in datasets.items()]
         print_line(f"Data hashes compared with {where}: {_some(names)}", "dim")
     runs: dict[str, int] = {}
-    for split in (split for entry in found.datasets for splits in entry.recomputed.values() for split in splits):
+    for split in (split for entry in submission.datasets for splits in entry.recomputed.values() for split in splits):
         runs[split] = runs.get(split, 0) + 1
     if runs:
         counts = ", ".join(f"{split} ({counted(count, 'run')})" for split, count in runs.items())

@@ -209,8 +209,8 @@ def evaluate(
             raise typer.BadParameter("a run has a record of its own; --records and --model-name are for --predictions")
         if folder is not None:
             raise typer.BadParameter("a run is scored on the data it was trained on; leave --source and --folder out")
-        found = scores_of_run(Path(target), splits or "test", root=root, limit=limit, device=device)
-        show_scores.scores_of_run(target, found, as_json)
+        by_dataset = scores_of_run(Path(target), splits or "test", root=root, limit=limit, device=device)
+        show_scores.scores_of_run(target, by_dataset, as_json)
         return
     if (save_record is None) != (model_name is None):
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")

@@ -220,43 +220,43 @@ def _command(history: History, file: Path, root: Path | None) -> str:
     return shlex.join(words)
 
 
-def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) -> None:
+def _print_summary(record: Mapping[str, Any], history: History, as_json: bool) -> None:
     if as_json:
-        echo(json.dumps(found, indent=2))
+        echo(json.dumps(record, indent=2))
         return
-    for name, value in _lines(found, history):
+    for name, value in _lines(record, history):
         echo(shown(f"{name:<{_INDENT}}{value}"))
 
 
-def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
+def _lines(record: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return the names and values of the lines that are printed at the end of a run."""
     from graphbench.tuning.parameters import value_text
 
     fidelity = history.fidelity
-    best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
+    best, steps, about = record["incumbent"], record["steps"], record["largest_budget"] or {}
     of_all = f" of {about['budget']:,}" if about.get("reached", 0) < about.get("budget", 0) else ""
     at_best = f"at {best['budget']:,}{of_all} {fidelity.unit}s" if of_all else f"at {fidelity.text(best['budget'])}"
     measure = history.measure
-    failed = f", {found['failed']} failed" if found["failed"] else ""
+    failed = f", {record['failed']} failed" if record["failed"] else ""
     saved = f", {steps['saved_share']:.0%} saved by continuing" if steps["saved_share"] else ""
     config = [(f"  {name}", value_text(value)) for name, value in best["config"].items()]
     width = max([_INDENT - 2, *(len(name) for name, _ in config)])
     return [
         (measure.head, f"{measure.text(best['cost'], named=False)} {at_best}"),
-        ("default", _default_text(found, history)),
-        ("trials", f"{found['trials']}{failed}"),
+        ("default", _default_text(record, history)),
+        ("trials", f"{record['trials']}{failed}"),
         (f"{fidelity.full_unit}s", f"{steps['done']:,}{saved}"),
-        ("incumbent", found["configuration"]),
+        ("incumbent", record["configuration"]),
         *[("", f"{name:<{width}}  {value}") for name, value in config],
-        ("result", found["result"]),
-        *([("report", found["report"])] if found["report"] else []),
-        ("train it", found["command"]),
+        ("result", record["result"]),
+        *([("report", record["report"])] if record["report"] else []),
+        ("train it", record["command"]),
     ]
 
 
-def _default_text(found: Mapping[str, Any], history: History) -> str:
+def _default_text(record: Mapping[str, Any], history: History) -> str:
     """Return the score of the default configuration and its failure, or that it was not measured."""
-    default, lost = found["default"], history.default_failures
+    default, lost = record["default"], history.default_failures
     failed = f"failed at {history.fidelity.text(lost[-1].budget)}: {' '.join(lost[-1].reason.split())}" if lost else ""
     if default is None:
         return failed or "not measured"

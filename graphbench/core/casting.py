@@ -19,8 +19,8 @@ def overflowing(values: NDArray[Any], dtype: DTypeLike) -> NDArray[np.bool_]:
     if target.kind != "f" or given.dtype.kind not in "iuf" or np.can_cast(given.dtype, target, "safe"):
         return np.zeros(given.shape, bool)
     with np.errstate(over="ignore"):
-        found: NDArray[np.bool_] = np.isfinite(given) & ~np.isfinite(given.astype(target))
-    return found
+        overflows: NDArray[np.bool_] = np.isfinite(given) & ~np.isfinite(given.astype(target))
+    return overflows
 
 
 def overflow_fault(values: NDArray[Any], dtype: DTypeLike) -> str | None:

@@ -179,12 +179,12 @@ def place_of(error: BaseException, *, built_in: bool = False) -> str | None:
         ``file.py:33 in forward``; ``file.py:33`` outside a function. None if there is no such frame.
     """
     belongs = _is_of_package if built_in else is_of_user
-    found = None
+    location = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
         if belongs(text_of(frame.f_globals.get("__name__", "")), code.co_filename):
-            found = f"{code.co_filename}:{line}" + ("" if code.co_name == "<module>" else f" in {code.co_name}")
-    return found
+            location = f"{code.co_filename}:{line}" + ("" if code.co_name == "<module>" else f" in {code.co_name}")
+    return location
 
 
 def _is_of_package(module: str, file: str) -> bool:

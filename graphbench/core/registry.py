@@ -94,8 +94,8 @@ class Registry(Mapping[str, T]):
             module, _, attribute = self.built_in().get(name, "").partition(":")
             if module:
                 attribute, _, key = attribute.removesuffix("]").partition("[")
-                found: Any = getattr(import_module(module), attribute)
-                thing: T = found[key] if key else found
+                loaded: Any = getattr(import_module(module), attribute)
+                thing: T = loaded[key] if key else loaded
                 return thing
             load_plugins()
         return self._entries[name][0]

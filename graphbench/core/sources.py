@@ -76,14 +76,14 @@ def changed_code(before: Mapping[str, str], now: Mapping[str, str], *, missing: 
     packages = {target.partition(":")[0].partition(".")[0] for target in plugin_targets()}
     words = []
     for name, digest in before.items():
-        found = now.get(name) or _hash_of_unloaded(name)
-        if found == digest or (found is None and not missing):
+        current = now.get(name) or _hash_of_unloaded(name)
+        if current == digest or (current is None and not missing):
             continue
         root = name.partition("/")[0].partition(".")[0]
         what = f"plug-in {root}: module {name}" if root in packages else f"module {name}"
         if name.startswith(MAIN):
             what = f"{name.removeprefix(MAIN)[1:]} of the script"
-        words.append(f"{what} {'is gone' if found is None else 'changed'}")
+        words.append(f"{what} {'is gone' if current is None else 'changed'}")
     return words
 
 
@@ -139,11 +139,11 @@ class _Reader:
         file = _file_of(name)
         if file is None or not is_of_user(name, str(file)):
             return
-        found = _read_module(name, file)
-        if found is None:
+        module_facts = _read_module(name, file)
+        if module_facts is None:
             self.unchecked.add(f"the module {name}")
             return
-        self.hashes[_label(name, file)], imports = found
+        self.hashes[_label(name, file)], imports = module_facts
         for other in imports:
             self._add_module(other)
 
@@ -248,10 +248,10 @@ def _read_module(name: str, file: Path) -> tuple[str, frozenset[str]] | None:
         content = file.read_bytes()
     except OSError:
         return None
-    found = _digest(content), frozenset(_imports(name, file, content))
+    module_facts = _digest(content), frozenset(_imports(name, file, content))
     if spec is not None:
-        _MODULES[name] = (spec, *found)
-    return found
+        _MODULES[name] = (spec, *module_facts)
+    return module_facts
 
 
 def _imports(name: str, file: Path, content: bytes) -> Iterator[str]:
@@ -262,16 +262,16 @@ def _imports(name: str, file: Path, content: bytes) -> Iterator[str]:
         return
     package = name if file.stem == "__init__" else name.rpartition(".")[0]
     for node in ast.walk(tree):
-        found: list[str] = []
+        modules: list[str] = []
         if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
+            modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             try:
                 base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             except ImportError:
                 continue
-            found = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        for module in found:
+            modules = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        for module in modules:
             parts = module.split(".")
             yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
@@ -308,8 +308,8 @@ def _hash_of_unloaded(label: str) -> str | None:
     """Return the hash of a file of a loaded package whose module is not loaded; None where there is none."""
     root, _, rest = label.partition("/")
     if not rest:
-        found = _found_file(root.rpartition(".")[0])
-        return None if found is None or found.name != label or not found.is_file() else _digest(found.read_bytes())
+        path = _found_file(root.rpartition(".")[0])
+        return None if path is None or path.name != label or not path.is_file() else _digest(path.read_bytes())
     for folder in _folders_of(root):
         file = Path(folder, rest)
         if file.is_file():

@@ -45,8 +45,10 @@ def nearest(
         cutoff: Similarity from 0 to 1 that a name needs.
     """
     names = {text: text for text in map(str, known)} | dict(aliases or {})
-    found = _similar(name, names, most, cutoff)
-    return found or _similar(name, {spelling.rpartition(".")[2]: own for spelling, own in names.items()}, most, cutoff)
+    similar = _similar(name, names, most, cutoff)
+    return similar or _similar(
+        name, {spelling.rpartition(".")[2]: own for spelling, own in names.items()}, most, cutoff
+    )
 
 
 def did_you_mean(names: Sequence[str]) -> str:
@@ -58,5 +60,5 @@ def _similar(name: Any, names: Mapping[str, str], most: int, cutoff: float) -> l
     spellings: dict[str, str] = {}
     for spelling, own in names.items():
         spellings.setdefault(spelling.lower(), own)
-    found = difflib.get_close_matches(str(name).lower(), spellings, n=most, cutoff=cutoff)
-    return list(dict.fromkeys(spellings[spelling] for spelling in found))
+    matches = difflib.get_close_matches(str(name).lower(), spellings, n=most, cutoff=cutoff)
+    return list(dict.fromkeys(spellings[spelling] for spelling in matches))

@@ -32,10 +32,10 @@ def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
         lines: Whether line breaks and tabs stay as they are.
     """
     kept = _LINES if lines else frozenset()
-    found = "".join(
+    printable = "".join(
         c if c.isprintable() or c in kept else c.encode("unicode_escape").decode("ascii") for c in str(text)
     )
-    return found if most is None or len(found) <= most else found[: most - 3] + "..."
+    return printable if most is None or len(printable) <= most else printable[: most - 3] + "..."
 
 
 def spreadsheet_cell(value: Any) -> Any:
@@ -135,11 +135,11 @@ def strict_json(path: Path, most_bytes: int) -> Any:
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {shown(repr(twice), 80)} appears twice")
-    return found
+    return mapping
 
 
 def _refuse_constant(name: str) -> Any:
@@ -153,10 +153,10 @@ def _whole_number(digits: str) -> int:
 
 
 def _finite_number(digits: str) -> float:
-    found = float(digits)
-    if found in (float("inf"), float("-inf")):
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
         raise ValueError(f"it has the number {shown(digits, 40)}, which is too large")
-    return found
+    return value
 
 
 class NoRegularFile(OSError):

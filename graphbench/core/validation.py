@@ -105,7 +105,7 @@ def _walk(types: list[Any], place: Place) -> tuple[Place, list[Any]]:
     for part in place:
         options = [option for kind in types for option in _options(kind)]
         tagged = [kind for tags, kind in options if part in tags]
-        inside = [found for _, kind in options for found in _inside(kind, part)]
+        inside = [entry for _, kind in options for entry in _inside(kind, part)]
         if len(options) > 1 and (tagged or not inside):
             types = tagged or [kind for _, kind in options]
         else:

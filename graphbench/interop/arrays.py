@@ -42,14 +42,14 @@ def to_arrays(data: Any, of: Any) -> GraphArrays:
     Raises:
         ArgumentError: If the graph lacks a feature of the card, or has another number of rows.
     """
-    found: dict[Location, dict[str, Any]] = {location: {} for location in Location}
+    columns: dict[Location, dict[str, Any]] = {location: {} for location in Location}
     edge_index = data.edge_index.detach().cpu().numpy()
     counts = {Location.NODE: int(data.num_nodes), Location.EDGE: edge_index.shape[1], Location.GRAPH: 1}
     for feature in card_of(of).stored_features:
-        found[feature.location][feature.name] = values_of(data, feature, counts[feature.location])
+        columns[feature.location][feature.name] = values_of(data, feature, counts[feature.location])
     return GraphArrays(
-        edge_index[0], edge_index[1], counts[Location.NODE], found[Location.NODE], found[Location.EDGE],
-        found[Location.GRAPH],
+        edge_index[0], edge_index[1], counts[Location.NODE], columns[Location.NODE], columns[Location.EDGE],
+        columns[Location.GRAPH],
     )  # fmt: skip
 
 

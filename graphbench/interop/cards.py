@@ -21,9 +21,9 @@ def card_of(of: Any) -> Card:
         from graphbench.catalog.names import card
 
         return card(of)
-    found = getattr(of, "card", None)
-    if isinstance(found, Card):
-        return found
+    attribute = getattr(of, "card", None)
+    if isinstance(attribute, Card):
+        return attribute
     raise ArgumentError(
         f"the dataset is given as {of!r:.80}; give its id such as 'algoreas/mst_easy', its card, a split or the splits"
     )

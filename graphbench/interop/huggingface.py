@@ -75,7 +75,9 @@ def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = 
 
 
 def from_hf(dataset: datasets.Dataset, of: Any) -> Samples:
-    """Return the graphs of a ``datasets.Dataset`` of :func:`to_hf` as flat arrays, bit for bit those of the split.
+    """Return the graphs of a ``datasets.Dataset`` of :func:`to_hf` as flat arrays.
+
+    The arrays equal the arrays of the split bit for bit.
 
     Args:
         dataset: The dataset, which may have been saved, loaded, selected from or shuffled.

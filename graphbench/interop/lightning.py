@@ -120,9 +120,9 @@ class DataModule(LightningDataModule):  # type: ignore[misc]
 
     def test_dataloader(self) -> EpochBatches | list[EpochBatches]:
         """Return the batches of the test splits: one dataloader, or a list of several."""
-        found = [
+        loaders = [
             EpochBatches(self, self.splits[name], self.eval_batch_size, False, self.seed) for name in self.test_splits
         ]
-        return found[0] if len(found) == 1 else found
+        return loaders[0] if len(loaders) == 1 else loaders
 
     predict_dataloader = test_dataloader

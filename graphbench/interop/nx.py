@@ -133,16 +133,16 @@ def _one_arc_each(arcs: NDArray[np.int64], edata: Mapping[str, Any]) -> NDArray[
 
 def _columns(features: Sequence[Feature], arrays: Mapping[str, Any], chosen: NDArray[np.int64]) -> dict[str, list[Any]]:
     """Return feature -> the chosen values as objects of Python."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for feature in features:
         values = arrays[feature.name]
         if feature.kind is Kind.TEXT:
-            found[feature.name] = [values] if isinstance(values, str) else list(values)
+            columns[feature.name] = [values] if isinstance(values, str) else list(values)
             continue
         if feature.kind in (Kind.MASK, Kind.MASK_ONE) and values.min(initial=0) >= 0:
             values = values.astype(bool)
-        found[feature.name] = values[chosen].tolist()
-    return found
+        columns[feature.name] = values[chosen].tolist()
+    return columns
 
 
 def _rows(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
@@ -163,8 +163,8 @@ def _sorted_arcs(graph: networkx.Graph, card: Card) -> tuple[NDArray[np.int64], 
     if card.directed:
         if not graph.is_directed():
             raise ArgumentError(f"the graphs of {card.address} have arcs; give a DiGraph")
-        found = sorted(graph.edges(data=True), key=lambda edge: edge[:2])
-        return _pairs([(u, v) for u, v, _ in found]), [row for *_, row in found]
+        edges = sorted(graph.edges(data=True), key=lambda edge: edge[:2])
+        return _pairs([(u, v) for u, v, _ in edges]), [row for *_, row in edges]
     undirected = {(min(u, v), max(u, v)) for u, v in graph.edges()}
     arcs = [arc for u, v in sorted(undirected) for arc in ((u, v), (v, u))]
     if lacking := next((arc for arc in arcs if not graph.has_edge(*arc)), None):

@@ -35,7 +35,7 @@ _NAMES = {"val": "valid"}  # of splits, where ogb calls them otherwise
 
 
 class _Facts:
-    """What ogb says of a dataset, from its card.
+    """The facts that ogb states of a dataset, taken from its card.
 
     Attributes:
         name: Address of the dataset.
@@ -199,7 +199,7 @@ class Evaluator:
 
     @property
     def expected_input_format(self) -> str:
-        """What :meth:`eval` takes."""
+        """The input that :meth:`eval` takes."""
         what = {"regression": "values", "binary classification": "logits, or labels as integers"}.get(
             self._facts.task_type, "class numbers, or scores of shape (items, num_classes)"
         )
@@ -214,7 +214,7 @@ class Evaluator:
 
     @property
     def expected_output_format(self) -> str:
-        """What :meth:`eval` returns."""
+        """The value that :meth:`eval` returns."""
         about = metric(self.eval_metric)
         direction = "higher" if about.higher_is_better else "lower"
         return (

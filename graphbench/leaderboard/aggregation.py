@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     pass
 
 SUITE = "suite"
-LOWEST, HIGHEST = 0.0, 2.0  # bounds of normalised scores: leaving a dataset out never raises a mean, none decides it
+LOWEST, HIGHEST = 0.0, 2.0  # bounds of normalised scores: leaving a dataset out never raises a mean, no dataset decides
 MOST_COMPARED = 12  # models of a group that are compared in pairs
-MISSING = 0.0  # what a dataset without a score counts: as much as the best trivial predictor
+MISSING = 0.0  # normalised score of a missing dataset: as much as the best trivial baseline
 
 
 def normalised(score: float, worst: float, best: float) -> float:
@@ -30,25 +30,25 @@ def groups_of(tables: Tables) -> list[Group]:
     """Return the suite and every domain, per kind of budget, where there is anything to sum up.
 
     A dataset counts once in a mean: by runs of the protocol of its split ``train``. Runs of its other protocols have
-    means over the domain of their own. Runs on files, and of protocols that the dataset does not have, have none.
+    separate means over the domain. Runs on files, and runs of protocols that the dataset does not have, have no means.
 
     Args:
-        tables: All tables; those of the test split that count in means are used.
+        tables: All tables; the function uses the tables of the test split that count in means.
     """
-    found = []
+    groups = []
     protocols = {address: task_of(card).protocols for address, card in tables.cards.items()}
     for kind in KINDS:
-        own = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
+        counting = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
         parts: dict[tuple[str, str | None], list[Board]] = {}
-        for board in own:
+        for board in counting:
             main, *others = protocols[board.dataset]
             if board.protocol in (main, *others):
                 parts.setdefault((board.domain, None if board.protocol == main else board.protocol), []).append(board)
-        found += [_group(name, kind, boards, tables, protocol) for (name, protocol), boards in parts.items()]
+        groups += [_group(name, kind, boards, tables, protocol) for (name, protocol), boards in parts.items()]
         counted = [boards for (_, protocol), boards in parts.items() if protocol is None]
         if len(counted) > 1:
-            found.append(_group(SUITE, kind, [board for boards in counted for board in boards], tables))
-    return sorted(found, key=_place)
+            groups.append(_group(SUITE, kind, [board for boards in counted for board in boards], tables))
+    return sorted(groups, key=_place)
 
 
 def _place(group: Group) -> tuple[bool, str, str, int]:
@@ -58,9 +58,9 @@ def _place(group: Group) -> tuple[bool, str, str, int]:
 def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
     """Return (unit, label) -> name under which a row counts in means over datasets.
 
-    It is the name of the configuration. Where one dataset has several configurations of a name, the
-    one whose setup has the most datasets of the domain keeps it, unmodified ones before others; the others have the
-    digits of their setup behind their names.
+    The name is the name of the configuration. If one dataset has several configurations of a name, the configuration
+    with the most datasets of the domain keeps the name, unmodified configurations first; the other configurations have
+    the digits of their setup behind their names.
     """
     spread: Counter[tuple[str, str, str]] = Counter()
     for board in boards:
@@ -84,13 +84,13 @@ def _claim(row: Row, datasets: int) -> tuple[bool, int, str, str]:
 def _scores_by_model(boards: Sequence[Board]) -> dict[str, dict[str, UnitScore]]:
     """Return model -> unit -> score."""
     names = group_names(boards)
-    found: dict[str, dict[str, UnitScore]] = {}
+    by_model: dict[str, dict[str, UnitScore]] = {}
     for board in boards:
         for row in board.rows:
             value = None if board.anchors is None else normalised(row.mean, *board.anchors)
             score = UnitScore(board.unit, row.label, row.mean, value)
-            found.setdefault(names[board.unit, row.label], {})[board.unit] = score
-    return found
+            by_model.setdefault(names[board.unit, row.label], {})[board.unit] = score
+    return by_model
 
 
 def _group(
@@ -102,24 +102,24 @@ def _group(
 ) -> Group:
     units = tuple(board.unit for board in boards)
     domains = {board.unit: board.domain for board in boards}
-    own = _scores_by_model(boards)
-    anchored = {unit for found in own.values() for unit, score in found.items() if score.normalised is not None}
+    by_model = _scores_by_model(boards)
+    anchored = {unit for scores in by_model.values() for unit, score in scores.items() if score.normalised is not None}
     ranked = {(board.unit, row.label) for board in boards for row in board.rows if row.rank is not None}
     complete = {
         model: scores
-        for model, scores in own.items()
+        for model, scores in by_model.items()
         if len(scores) == len(units) and all((unit, score.label) in ranked for unit, score in scores.items())
     }
     mean_ranks = _mean_ranks(complete, boards, tables)
     rows = []
-    for model, found in own.items():
+    for model, scores in by_model.items():
         mean_rank = mean_ranks.get(model)
-        values = {u: s.normalised for u, s in found.items() if s.normalised is not None}
+        values = {unit: score.normalised for unit, score in scores.items() if score.normalised is not None}
         rows.append(
             GroupRow(
                 model=model,
-                scores=tuple(found[unit] for unit in units if unit in found),
-                missing=tuple(unit for unit in units if unit not in found),
+                scores=tuple(scores[unit] for unit in units if unit in scores),
+                missing=tuple(unit for unit in units if unit not in scores),
                 mean_normalised=_mean({u: values.get(u, MISSING) for u in anchored}, domains),
                 mean_normalised_own=_mean(values, domains),
                 mean_rank=mean_rank,
@@ -132,24 +132,24 @@ def _group(
 
 
 def _order(row: GroupRow) -> tuple[bool, float, float, str]:
-    place = row.mean_rank if row.mean_rank is not None else float("inf")
-    return row.rank is None, place, -(row.mean_normalised if row.mean_normalised is not None else -9.0), row.model
+    mean_rank = row.mean_rank if row.mean_rank is not None else float("inf")
+    return row.rank is None, mean_rank, -(row.mean_normalised if row.mean_normalised is not None else -9.0), row.model
 
 
 def _mean_ranks(
     complete: Mapping[str, Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables
 ) -> dict[str, float]:
-    """Return model -> mean rank, of the models with a rank on every dataset; empty for fewer than two models.
+    """Return model -> mean rank of the models with a rank on every dataset; empty for fewer than two models.
 
-    On a dataset the rank of a model is the middle between its best and its worst rank among these models.
+    On a dataset, the rank of a model is the middle between its best and its worst rank among these models.
     """
     if len(complete) < 2:
         return {}
     middles: dict[str, dict[str, float]] = {model: {} for model in complete}
     for board in boards:
         samples = [tables.samples[board.unit, board.kind, scores[board.unit].label] for scores in complete.values()]
-        for model, place in zip(complete, _ranks(samples, board), strict=True):
-            middles[model][board.unit] = (1 + len(complete)) / 2 if place is None else place.middle
+        for model, model_rank in zip(complete, _ranks(samples, board), strict=True):
+            middles[model][board.unit] = (1 + len(complete)) / 2 if model_rank is None else model_rank.middle
     domains = {board.unit: board.domain for board in boards}
     return {model: mean for model, values in middles.items() if (mean := _mean(values, domains)) is not None}
 
@@ -160,20 +160,21 @@ def _ranks(samples: Sequence[Sample], board: Board) -> tuple[Rank | None, ...]:
 
 
 def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) -> tuple[Pair, ...]:
-    """Return the comparisons of the models that have the most datasets, on the datasets that each two share."""
+    """Return the comparisons of the models with the most datasets; each pair is compared on the datasets it shares."""
     most = sorted(rows, key=lambda row: -len(row.scores))[:MOST_COMPARED]
     chosen = [row for row in rows if row in most]
     by_unit = {board.unit: board for board in boards}
     pairs = []
     for i, first in enumerate(chosen):
-        own = {score.unit: score.label for score in first.scores}
+        labels = {score.unit: score.label for score in first.scores}
         for second in chosen[i + 1 :]:
-            both = [(own[s.unit], s.label, by_unit[s.unit]) for s in second.scores if s.unit in own]
-            places = [
+            both = [(labels[s.unit], s.label, by_unit[s.unit]) for s in second.scores if s.unit in labels]
+            ranks = [
                 _ranks([tables.samples[b.unit, b.kind, a], tables.samples[b.unit, b.kind, c]], b) for a, c, b in both
             ]
             better, worse = (
-                sum(loser is not None and loser.best == 2 for loser in (place[j] for place in places)) for j in (1, 0)
+                sum(loser is not None and loser.best == 2 for loser in (pair_ranks[j] for pair_ranks in ranks))
+                for j in (1, 0)
             )
             if both:
                 pairs.append(Pair(first.model, second.model, len(both), better, worse))
@@ -181,11 +182,11 @@ def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) ->
 
 
 def _mean(values: Mapping[str, float], domains: Mapping[str, str]) -> float | None:
-    """Return the mean over domains of the means over the datasets of each; None if there is no value."""
+    """Return the mean over domains of the means over their datasets; None if there is no value."""
     if not values:
         return None
     parts: dict[str, list[float]] = {}
     for unit, value in sorted(values.items()):
         parts.setdefault(domains[unit], []).append(value)
-    means = [sum(own) / len(own) for own in parts.values()]
+    means = [sum(part) / len(part) for part in parts.values()]
     return sum(means) / len(means)

@@ -14,18 +14,19 @@ from graphbench.records.record import RunRecord
 
 @dataclass(frozen=True, slots=True)
 class BestScore:
-    """The best model of a dataset's test split, beside what it is compared with.
+    """The best model of a dataset's test split, next to the references.
 
     Attributes:
         dataset: Address of the dataset.
-        protocol: Which data was trained on, where a benchmark has several ways.
+        protocol: The data that models are trained on, if a benchmark has several protocols.
         metric: The primary metric.
-        higher_is_better: Its direction.
-        kind: Kind of budget: ``full`` where a model has one, else ``small``, else ``unstated``.
+        higher_is_better: Direction of the metric.
+        kind: Kind of budget: ``full`` if a model has a full budget, else ``small``, else ``unstated``.
         data: The samples that were scored.
-        row: The ranked model with the best mean, its interval, rank and cost; of all models where none is ranked.
-        shared: Number of ranked models that may be the best, as far as tests tell; 1 where none is ranked.
-        references: Trivial predictor, solvers and published scores, best first, those on other samples last.
+        row: The ranked model with the best mean (the best of all models if none is ranked), its interval, rank and
+            cost.
+        shared: Number of ranked models that may be the best, as far as tests tell; 1 if no model is ranked.
+        references: Trivial baseline, solvers and published scores, best first; references on other samples come last.
     """
 
     dataset: str
@@ -45,12 +46,12 @@ class BestScore:
 
     @property
     def mean(self) -> float:
-        """Its mean score over the seeds."""
+        """The model's mean score over the seeds."""
         return self.row.mean
 
     @property
     def trivial(self) -> Reference | None:
-        """The best trivial predictor on the model's samples, or None if none was measured on them."""
+        """The best trivial baseline on the model's samples, or None if none was measured on them."""
         return next((r for r in self.references if r.kind == "trivial" and not r.apart), None)
 
     @property
@@ -70,7 +71,7 @@ def best(
     Args:
         selector: A dataset address or glob, or several; ``"*"`` takes all.
         root: Folder searched for records, at any depth; ``baselines/results`` when None.
-        records: The records themselves, in place of a folder.
+        records: The records, instead of a folder.
 
     Raises:
         ResultError: If the folder does not exist or a record in it is malformed.
@@ -84,7 +85,7 @@ def best(
             other = boards.get(key)
             if other is None or kinds.index(board.kind) < kinds.index(other.kind):
                 boards[key] = board
-    found: dict[str, list[BestScore]] = {}
+    best_scores: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():
         shared = sum(row.rank == 1 for row in board.rows)
         leader = next(row for row in board.rows if row.label == board.best)
@@ -99,5 +100,5 @@ def best(
             shared=max(1, shared),
             references=board.references,
         )
-        found.setdefault(dataset, []).append(score)
-    return found
+        best_scores.setdefault(dataset, []).append(score)
+    return best_scores

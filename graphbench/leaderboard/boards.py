@@ -1,4 +1,4 @@
-"""Tables of ranked models from run records: which records share a table, and which of them are one model."""
+"""Tables of ranked models from run records: records are grouped into tables, and within a table into models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
 Place = tuple[str, str, str, Kind, Data]
-"""What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
+"""The key of a table, common to its records: dataset, protocol, split, kind of budget, samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Tables:
-    """Tables, and what means over datasets need beside them.
+    """Tables, and the cards and scores that means over datasets need.
 
     Attributes:
         boards: The tables.
@@ -58,7 +58,7 @@ class Tables:
 
 
 def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
-    """Return the tables of some records; those of datasets without a card, or with absurd numbers, are left out.
+    """Return the tables of some records, without records of datasets that have no card and records of absurd numbers.
 
     Args:
         records: The records.
@@ -74,11 +74,11 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
     results = aggregate(sound)
     for dataset in sorted({runs.dataset for runs in results}):
         try:
-            own = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+            card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
         except ResultError:
             tables.unknown.append(dataset)
         else:
-            tables.cards[dataset] = own
+            tables.cards[dataset] = card
     groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
         if runs.dataset in tables.cards:
@@ -90,39 +90,39 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
 
 
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
-    places: dict[Place, list[_Entry]] = {}
+    entries_of: dict[Place, list[_Entry]] = {}
     for runs in results:
         setup = runs.records[0].setup_hash
         for split in ood_splits(card, [runs]):
             for data, records in _by_data(runs, card, split).items():
-                place = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
-                places.setdefault(place, []).append(_Entry(runs, setup, tuple(records)))
-    mains = _mains(card, places)
+                key = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
+                entries_of.setdefault(key, []).append(_Entry(runs, setup, tuple(records)))
+    mains = _mains(card, entries_of)
     splits, kinds = ood_splits(card, results), list(KINDS)
 
-    def order(place: Place) -> tuple[object, ...]:
-        dataset, protocol, split, kind, data = place
-        main = mains.get(place[:4]) == data
+    def order(key: Place) -> tuple[object, ...]:
+        dataset, protocol, split, kind, data = key
+        main = mains.get(key[:4]) == data
         return dataset, protocol, splits.index(split), kinds.index(kind), not main, -data.version, data.draw, data.hash
 
-    for place in sorted(places, key=order):
-        samples = [_sample(entry, place[2], card.metrics.primary, place[4]) for entry in places[place]]
-        labels = Labels([entry.runs for entry in places[place]])
-        names = [labels[entry.runs] for entry in places[place]]
-        board = _board(card, place, places[place], samples, names, main=mains.get(place[:4]) == place[4])
+    for key in sorted(entries_of, key=order):
+        samples = [_sample(entry, key[2], card.metrics.primary, key[4]) for entry in entries_of[key]]
+        labels = Labels([entry.runs for entry in entries_of[key]])
+        names = [labels[entry.runs] for entry in entries_of[key]]
+        board = _board(card, key, entries_of[key], samples, names, main=mains.get(key[:4]) == key[4])
         tables.boards.append(board)
         if board.main and board.split == TEST:
-            found = zip(names, samples, strict=True)
-            tables.samples.update({(board.unit, board.kind, name): sample for name, sample in found})
+            named_samples = zip(names, samples, strict=True)
+            tables.samples.update({(board.unit, board.kind, name): sample for name, sample in named_samples})
 
 
 def _by_data(runs: Aggregate, card: Card, split: str) -> dict[Data, list[RunRecord]]:
     """Return the distinct runs that have the primary metric on a split, by the samples that were scored."""
-    found: dict[Data, list[RunRecord]] = {}
+    by_data: dict[Data, list[RunRecord]] = {}
     for record in runs.distinct:
         if card.metrics.primary in record.scores.get(split, {}):
-            found.setdefault(_data(record, card, split), []).append(record)
-    return found
+            by_data.setdefault(_data(record, card, split), []).append(record)
+    return by_data
 
 
 def _data(record: RunRecord, card: Card, split: str) -> Data:
@@ -134,11 +134,11 @@ def _data(record: RunRecord, card: Card, split: str) -> Data:
 
 
 def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
-    """Return which samples count in means over datasets, per dataset, protocol, split and kind."""
+    """Return the samples that count in means over datasets, per dataset, protocol, split and kind."""
     mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
-    for (*what, data), entries in places.items():
+    for (*table_key, data), entries in places.items():
         if data.version == card.version and data.draw == 0:
-            key: tuple[str, str, str, Kind] = tuple(what)  # type: ignore[assignment]
+            key: tuple[str, str, str, Kind] = tuple(table_key)  # type: ignore[assignment]
             worth = (data.whole, len(entries), data.graphs or 0, data.hash)
             if key not in mains or worth > mains[key][0]:
                 mains[key] = worth, data
@@ -147,14 +147,14 @@ def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[s
 
 def _board(
     card: Card,
-    place: Place,
+    key: Place,
     entries: Sequence[_Entry],
     samples: Sequence[Sample],
     names: Sequence[str],
     *,
     main: bool,
 ) -> Board:
-    dataset, protocol, split, kind, data = place
+    dataset, protocol, split, kind, data = key
     metric = card.metrics.primary
     higher = METRICS[metric].higher_is_better
     needed = needs_bootstrap(METRICS[metric], data)
@@ -195,8 +195,8 @@ def _sample(entry: _Entry, split: str, metric: str, data: Data) -> Sample:
 def needs_bootstrap(metric: Metric, data: Data) -> bool:
     """Return whether two models are compared only if both have bootstrap replicates.
 
-    They are not needed where there can be none: for metrics whose sums no sample adds to, and for splits of too few
-    samples. There the tests take the test samples as given.
+    Replicates are not needed where there can be none: for metrics that are no sums over samples, and for splits with
+    too few samples. In these cases the tests take the test samples as given.
     """
     enough = data.graphs is None or data.graphs >= LEAST_SAMPLES
     return enough and isinstance(metric.accumulator(), Replicable)
@@ -212,7 +212,7 @@ def _why_unranked(sample: Sample, needed: bool) -> Unranked:
 
 
 def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric, needed: bool) -> Row:
-    first, place = entry.records[0], ranking.ranks[i]
+    first, model_rank = entry.records[0], ranking.ranks[i]
     draws = {record.data_seed for record in entry.records}
     return Row(
         label=label,
@@ -226,9 +226,9 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         deterministic=sample.deterministic,
         mean=sample.mean,
         interval=interval_of(sample, metric.lowest, metric.highest),
-        rank=None if place is None else place.best,
-        worst_rank=None if place is None else place.worst,
-        unranked=_why_unranked(sample, needed) if place is None else None,
+        rank=None if model_rank is None else model_rank.best,
+        worst_rank=None if model_rank is None else model_rank.worst,
+        unranked=_why_unranked(sample, needed) if model_rank is None else None,
         against_best=ranking.against_best[i],
         replicates=len(sample.mean_replicates),
         budget=first.budget.label or entry.runs.caveat,

@@ -1,4 +1,4 @@
-"""What a leaderboard holds: tables of ranked models per dataset and split, and means over datasets.
+"""The content of a leaderboard: tables of ranked models per dataset and split, and means over datasets.
 
 Everything here is plain data, which pages show and :func:`to_json` writes.
 """
@@ -35,10 +35,10 @@ class Data:
 
     Attributes:
         version: Version of the dataset.
-        draw: Which draw of the dataset; 0 is the canonical one.
-        hash: Hash of the split's content; the fingerprint of the dataset where a record has none; may be empty.
-        graphs: Number of graphs that were scored; None where a record does not say.
-        whole: Whether these are all graphs of the split, as far as the records say.
+        draw: Number of the draw of the dataset; 0 is the canonical draw.
+        hash: Hash of the split's content; the fingerprint of the dataset if a record has no hash; may be empty.
+        graphs: Number of graphs that were scored; None if a record does not say.
+        whole: Whether all graphs of the split were scored, as far as the records say.
     """
 
     version: int
@@ -50,7 +50,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What training and prediction cost, as means over the runs; None where no run says.
+    """The cost of training and prediction, as means over the runs; None for a cost that no run states.
 
     Attributes:
         parameters: Trainable parameters.
@@ -78,10 +78,10 @@ class Row:
     """One model of a table.
 
     Attributes:
-        label: Its name, unlike all others of the table.
-        model: Name of its configuration.
-        config_hash: Digits that name data, model, configuration and budget.
-        setup_hash: Digits that name model, configuration and budget, the same on all datasets.
+        label: Name of the model, unique within the table.
+        model: Name of the configuration.
+        config_hash: Digits that identify data, model, configuration and budget.
+        setup_hash: Digits that identify model, configuration and budget, the same on all datasets.
         own_settings: Whether the budget's label says that the configuration was changed by overrides.
         seeds: Seed of every distinct run.
         values: Score of every distinct run, in the order of the seeds.
@@ -94,10 +94,10 @@ class Row:
             ``rank``.
         unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
             lack replicates) or ``alone`` (no other model of the table can be compared with it); None with a rank.
-        against_best: The comparison with the ranked model of the best mean; None for that model itself.
+        against_best: The comparison with the ranked model of the best mean; None for the best model itself.
         replicates: Number of bootstrap replicates; 0 without bootstrap.
         budget: The budget in words.
-        cost: What it cost.
+        cost: The cost of training and prediction.
         versions: Versions of graphbench that wrote the records.
         notes: Remarks of the records.
     """
@@ -131,13 +131,13 @@ class Reference:
     Attributes:
         kind: ``trivial``, ``solver`` or ``published``.
         name: Name of the predictor.
-        value: Its score.
-        std: Standard deviation over seeds, as published; None where there is none.
-        basis: Where it is from.
-        comparable: Whether it is a score on the same question and, if it was measured here, on the samples that the
-            models were scored on; others are listed and not drawn.
-        apart: Whether it was measured here on other samples than those of the models, or it is unknown on which.
-        samples: Number of samples that it was measured on; None for published scores, and where it is unknown.
+        value: The score.
+        std: Standard deviation over seeds, as published; None if none was published.
+        basis: Origin of the score, in words.
+        comparable: Whether the score answers the same question and, if it was measured here, is of the samples that the
+            models were scored on; other scores are listed and not drawn.
+        apart: Whether the score was measured here on other samples than the models' samples, or on unknown samples.
+        samples: Number of samples behind the score; None for published scores, and if it is unknown.
     """
 
     kind: Literal["trivial", "solver", "published"]
@@ -155,21 +155,23 @@ class Board:
     """The ranked models of one dataset, split, protocol, kind of budget and set of samples.
 
     Attributes:
-        dataset: Address of the dataset, such as ``co/rb_small:mis``.
-        protocol: Which data was trained on, where a benchmark has several ways.
+        dataset: Address of the dataset, e.g. ``co/rb_small:mis``.
+        protocol: The data that models are trained on, if a benchmark has several protocols.
         title: The dataset's title.
         split: Name of the split.
         metric: The primary metric.
-        higher_is_better: Its direction.
+        higher_is_better: Direction of the metric.
         kind: Kind of budget.
         data: The samples.
-        samples: What a sample is called, in the plural.
-        main: Whether it counts in means over datasets: of one split and kind the table of the current version's
-            canonical draw with the whole split, else with the most models, else with the most graphs.
+        samples: Noun for the samples, in the plural.
+        main: Whether the table counts in means over datasets. Of one split and kind, the table of the current version's
+            canonical draw with the whole split counts, else the one with the most models, else with the most graphs.
         rows: The models, the best mean first.
-        references: Scores beside them, best first, those on other samples last; none beside other versions and draws.
-        best: Label of the ranked model with the best mean; of all models where none is ranked.
-        anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None without.
+        references: Reference scores, best first; references on other samples come last. Empty for other versions and
+            draws.
+        best: Label of the ranked model with the best mean; the best of all models if none is ranked.
+        anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None if there
+            are none.
         pairs_tested: Pairs of models that could be tested.
     """
 
@@ -207,9 +209,9 @@ class UnitScore:
     Attributes:
         unit: Address and protocol of the dataset.
         label: The model's name in the dataset's table.
-        mean: Its mean score.
-        normalised: Score between the best trivial predictor (0) and the best known (1), cut at the bounds; None where
-            the dataset has no such anchors.
+        mean: The model's mean score.
+        normalised: Score between the best trivial baseline (0) and the best known score (1), cut at the bounds; None if
+            the dataset has no anchors.
     """
 
     unit: str
@@ -223,13 +225,13 @@ class GroupRow:
     """A model's means over the datasets of a group.
 
     Attributes:
-        model: Its name.
-        scores: Its score on every dataset where it has one.
-        missing: The group's datasets without a score of it.
-        mean_normalised: Mean normalised score over all datasets of the group, missing ones counted as 0.
-        mean_normalised_own: The same over its own datasets alone; None where none has anchors.
-        mean_rank: Mean place among the models that have a rank on every dataset of the group; None for others.
-        rank: Its place by the mean rank; None for models without a mean rank.
+        model: Name of the model.
+        scores: Scores of the model on every dataset where it has a score.
+        missing: The group's datasets without a score of the model.
+        mean_normalised: Mean normalised score over all datasets of the group; a missing dataset counts as 0.
+        mean_normalised_own: Mean normalised score over the datasets of the model alone; None if none has anchors.
+        mean_rank: Mean rank among the models that have a rank on every dataset of the group; None for other models.
+        rank: Rank of the model by the mean rank; None for models without a mean rank.
     """
 
     model: str
@@ -247,10 +249,10 @@ class Pair:
 
     Attributes:
         first: Name of the first model.
-        second: Name of the second one.
+        second: Name of the second model.
         shared: Number of datasets that both have.
-        better: On how many of them the first is better, and a test separates the two.
-        worse: On how many of them the second is better, and a test separates the two.
+        better: Number of shared datasets on which the first is better, and a test separates the two.
+        worse: Number of shared datasets on which the second is better, and a test separates the two.
     """
 
     first: str
@@ -266,11 +268,11 @@ class Group:
 
     Attributes:
         name: Domain, or ``suite``.
-        protocol: Protocol of the runs, where it is not that of the datasets' split ``train``.
+        protocol: Protocol of the runs; None for the protocol of the datasets' split ``train``.
         kind: Kind of budget.
-        units: Its datasets: those on whose test split a model of this kind has a score.
-        without_anchors: Those of them that have no normalised scores.
-        rows: The models: complete ones by mean rank, then others by mean normalised score.
+        units: The datasets of the group: all datasets with a test score of a model of this kind.
+        without_anchors: The datasets of the group that have no normalised scores.
+        rows: The models: complete models by mean rank, then other models by mean normalised score.
         pairs: Pairs of the models that have the most datasets, with the datasets that both have.
     """
 
@@ -284,7 +286,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The kind of budget in words, with the protocol where it is not the usual one."""
+        """The kind of budget in words, with the protocol if it is not the usual protocol."""
         return named(KINDS[self.kind], self.protocol)
 
     @property

@@ -36,12 +36,12 @@ def leaderboard_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | Non
 
     Args:
         records: Runs, e.g. from :func:`graphbench.records.files.load_records`.
-        cards: Address -> card; the catalogue's where it has none.
+        cards: Address -> card; a dataset without an entry gets the catalogue's card.
     """
-    found = list(records)
-    tables = tables_of(found, cards)
+    runs = list(records)
+    tables = tables_of(runs, cards)
     groups = tuple(groups_of(tables))
-    return Leaderboard(tuple(tables.boards), groups, tuple(tables.unknown), tuple(tables.refused), len(found))
+    return Leaderboard(tuple(tables.boards), groups, tuple(tables.unknown), tuple(tables.refused), len(runs))
 
 
 def build_leaderboard(
@@ -57,41 +57,43 @@ def build_leaderboard(
         records: Runs, e.g. from :func:`graphbench.records.files.load_records`; without any the pages say so.
         output: A folder, which receives ``index.html`` and a page per domain, ``leaderboard.md`` with
             ``figures/*.png``, and ``leaderboard.json``; or a file name ending in ``.html``, ``.md`` or ``.json``, which
-            chooses that format alone, HTML as one page.
+            selects a single format (HTML as one page).
         formats: ``html``, ``md``, ``json`` or several, when ``output`` is a folder.
-        cards: Address -> card; the catalogue's where it has none.
+        cards: Address -> card; a dataset without an entry gets the catalogue's card.
         title: Heading of the pages.
 
     Raises:
         ResultError: If a format or the ending of ``output`` is unknown, or a page cannot be written.
     """
-    place = Path(output)
-    targets = page_targets(place, formats, _PAGES, "leaderboard")
-    found = leaderboard_of(records, cards)
+    output_path = Path(output)
+    targets = page_targets(output_path, formats, _PAGES, "leaderboard")
+    leaderboard = leaderboard_of(records, cards)
     paths = []
     for kind, path in targets.items():
         with clear_errors(path, "write the leaderboard", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            for name, text in _rendered(kind, found, title, path, single=path == place).items():
+            for name, text in _rendered(kind, leaderboard, title, path, single=path == output_path).items():
                 write_text(path.parent / name, text)
                 paths.append(path.parent / name)
     logger.info("wrote %d pages of the leaderboard", len(paths))
     return paths
 
 
-def _rendered(kind: str, found: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:
+def _rendered(kind: str, leaderboard: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:
     """Return file name -> text of the pages of one format."""
     if kind == "json":
-        return {path.name: to_json(found)}
+        return {path.name: to_json(leaderboard)}
     embed = embed_for(path)
     template = environment(kind == "html").get_template(f"leaderboard.{kind}.j2")
     if kind == "md" or single:
-        parts = _parts(found, found.domains, embed, suite=True)
-        return {path.name: template.render(_context(found, title, links=not single and kind == "html", **parts))}
-    pages = {"index.html": _context(found, title, links=True, **_parts(found, (), embed, suite=True))}
-    for domain in found.domains:
-        parts = _parts(found, (domain,), embed, suite=False)
-        pages[page_of(domain)] = _context(found, f"{domain}: {title}", links=True, **parts) | {"home": "index.html"}
+        parts = _parts(leaderboard, leaderboard.domains, embed, suite=True)
+        return {path.name: template.render(_context(leaderboard, title, links=not single and kind == "html", **parts))}
+    pages = {"index.html": _context(leaderboard, title, links=True, **_parts(leaderboard, (), embed, suite=True))}
+    for domain in leaderboard.domains:
+        parts = _parts(leaderboard, (domain,), embed, suite=False)
+        pages[page_of(domain)] = _context(leaderboard, f"{domain}: {title}", links=True, **parts) | {
+            "home": "index.html"
+        }
     return {name: template.render(context) for name, context in pages.items()}
 
 
@@ -100,11 +102,11 @@ def page_of(domain: str) -> str:
     return f"domain-{texts.anchor(domain)}.html"
 
 
-def _context(found: Leaderboard, title: str, *, links: bool, **parts: Any) -> dict[str, Any]:
+def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any) -> dict[str, Any]:
     return {
         "title": title,
-        "board": found,
-        "overview": overview(found),
+        "board": leaderboard,
+        "overview": overview(leaderboard),
         "page_of": page_of if links else lambda domain: f"#{texts.anchor(domain)}",
         "rules": RULES,
         "kinds": KINDS,
@@ -116,15 +118,15 @@ def _context(found: Leaderboard, title: str, *, links: bool, **parts: Any) -> di
     }
 
 
-def _parts(found: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: bool) -> dict[str, Any]:
+def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: bool) -> dict[str, Any]:
     return {
-        "suite": [_group_part(g, embed) for g in found.groups if g.name == SUITE] if suite else [],
+        "suite": [_group_part(g, embed) for g in leaderboard.groups if g.name == SUITE] if suite else [],
         "domains": [
             {
                 "name": domain,
                 "anchor": texts.anchor(domain),
-                "groups": [_group_part(g, embed) for g in found.groups if g.name == domain and len(g.units) > 1],
-                "sections": texts.sections(found, domain),
+                "groups": [_group_part(g, embed) for g in leaderboard.groups if g.name == domain and len(g.units) > 1],
+                "sections": texts.sections(leaderboard, domain),
             }
             for domain in domains
         ],
@@ -145,11 +147,11 @@ def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
     }
 
 
-def overview(found: Leaderboard) -> Grid:
+def overview(leaderboard: Leaderboard) -> Grid:
     """Return the domains with their numbers of datasets, models and ranked scores."""
     rows = []
-    for domain in found.domains:
-        boards = [b for b in found.boards if b.domain == domain and b.split == TEST]
+    for domain in leaderboard.domains:
+        boards = [b for b in leaderboard.boards if b.domain == domain and b.split == TEST]
         models = {row.model for board in boards for row in board.rows}
         full = sum(board.kind == "full" for board in boards if board.main)
         rows.append((domain, str(len({b.unit for b in boards})), str(len(models)), str(full)))

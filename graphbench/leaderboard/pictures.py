@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST = 16  # models of a figure
+_MAX_MODELS = 16  # of a figure
 _ROW = 0.27  # inches
-_REACH = 1.5  # how far references may lie from the models, in widths of the range of these
+_REACH = 1.5  # largest distance of a reference from the models, in widths of the models' range
 _WIDTH, _HEIGHT, _MARGIN = 150.0, 18.0, 6.0  # of a strip
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Places of a row's score within a strip, in its own units.
+    """Positions of a row's score within a strip, in units of the strip's width.
 
     Attributes:
-        mean: Place of the mean.
-        interval: Places of the ends of its interval; None without one.
+        mean: Position of the mean.
+        interval: Positions of the ends of the interval; None without an interval.
     """
 
     mean: float
@@ -34,12 +34,12 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A reference's place within a strip.
+    """The position of a reference within a strip.
 
     Attributes:
         kind: Kind of the reference.
-        place: Its place; the end of the strip where it lies beyond.
-        beyond: -1 or 1 where it lies beyond the left or right end, else 0.
+        place: The position; the end of the strip if the reference lies beyond it.
+        beyond: -1 or 1 if the reference lies beyond the left or right end, else 0.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Scale:
         low: Score at the left end.
         high: Score at the right end.
         strips: One per row of the table.
-        marks: One per reference of the table; None for those that are not comparable.
+        marks: One per reference of the table; None for a reference that is not comparable.
         width: Width of a strip.
         height: Height of a strip.
     """
@@ -71,22 +71,22 @@ class Scale:
 def scale_of(board: Board) -> Scale:
     """Return the scale of a table: all scores and intervals, and references that are not far from them."""
     ends = [end for row in board.rows if row.interval for end in (row.interval.low, row.interval.high)]
-    own = [*(row.mean for row in board.rows), *ends]
-    reach = _REACH * (max(own) - min(own))
-    found = [r.value for r in board.references if r.comparable]
-    near = [v for v in found if not reach or min(own) - reach <= v <= max(own) + reach]
-    low, high = min(own + near), max(own + near)
+    scores = [*(row.mean for row in board.rows), *ends]
+    reach = _REACH * (max(scores) - min(scores))
+    comparable = [reference.value for reference in board.references if reference.comparable]
+    near = [value for value in comparable if not reach or min(scores) - reach <= value <= max(scores) + reach]
+    low, high = min(scores + near), max(scores + near)
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         share = (value - low) / (high - low) if high > low else 0.5
         return round(_MARGIN + min(max(share, 0.0), 1.0) * (_WIDTH - 2 * _MARGIN), 2)
 
     strips = tuple(
-        Strip(place(row.mean), (place(row.interval.low), place(row.interval.high)) if row.interval else None)
+        Strip(position(row.mean), (position(row.interval.low), position(row.interval.high)) if row.interval else None)
         for row in board.rows
     )
     marks = tuple(
-        Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) if r.comparable else None
+        Mark(r.kind, position(r.value), (r.value > high) - (r.value < low)) if r.comparable else None
         for r in board.references
     )
     return Scale(low, high, strips, marks)
@@ -95,25 +95,25 @@ def scale_of(board: Board) -> Scale:
 def group_figure(group: Group) -> Figure | None:
     """Return the figure of a group's models: normalised scores per dataset and their mean, and the mean ranks.
 
-    None for fewer than two models with normalised scores. The models are those that come first in the group's table.
+    None for fewer than two models with normalised scores. The figure shows the first models of the group's table.
     """
-    rows = [row for row in group.shown if row.mean_normalised is not None][:_MOST]
+    rows = [row for row in group.shown if row.mean_normalised is not None][:_MAX_MODELS]
     if len(rows) < 2:
         return None
     ranked = [row for row in rows if row.mean_rank is not None]
     names = [f"{row.model}  {len(row.scores)}/{len(group.units)}" for row in rows]
     size = (9.6 if ranked else 7.2, max(1.9, 1.15 + _ROW * len(rows)))
     figure, panels = new_figure(2 if ranked else 1, size)
-    places = range(len(rows))
+    positions = range(len(rows))
     first = panels[0]
-    for place, row in zip(places, rows, strict=True):
-        own = [score.normalised for score in row.scores if score.normalised is not None]
+    for position, row in zip(positions, rows, strict=True):
+        values_of_row = [score.normalised for score in row.scores if score.normalised is not None]
         first.plot(
-            own, [place] * len(own), linestyle="", marker="o", markersize=4.5, color=COLOURS[0], alpha=0.6,
-            label="a dataset",
+            values_of_row, [position] * len(values_of_row), linestyle="", marker="o", markersize=4.5,
+            color=COLOURS[0], alpha=0.6, label="a dataset",
         )  # fmt: skip
     means = [row.mean_normalised or 0.0 for row in rows]
-    first.plot(means, places, linestyle="", marker="D", markersize=6, color=COLOURS[1], label="mean, missing as 0")
+    first.plot(means, positions, linestyle="", marker="D", markersize=6, color=COLOURS[1], label="mean, missing as 0")
     first.axvline(0, color=INK, linewidth=0.9, linestyle=":", label="best trivial")
     first.axvline(1, color=INK, linewidth=0.9, linestyle="--", label="best known")
     first.set_xlabel(f"normalised score, between {LOWEST:g} and {HIGHEST:g}")

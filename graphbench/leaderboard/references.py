@@ -1,4 +1,4 @@
-"""Scores that stand beside the models of a table: trivial predictors, reference solvers, published numbers."""
+"""Reference scores of a table: trivial baselines, reference solvers, published numbers."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 
 def references(card: Card, dataset: str, protocol: str | None, split: str, samples: SampleSet) -> tuple[Reference, ...]:
-    """Return the best trivial predictor, the reference solvers and the published scores of a split, best first.
+    """Return the best trivial baseline, the reference solvers and the published scores of a split, best first.
 
-    Measured scores on other samples than the models' come after these. They say on which samples they were measured,
-    and are not comparable.
+    Scores measured on other samples than the models' samples come last. These scores name their samples and are not
+    comparable.
 
     Args:
         card: The dataset's card.
-        dataset: Its address.
-        protocol: Published scores are those of this protocol, and those that are shown for all models.
+        dataset: The dataset's address.
+        protocol: Protocol of the published scores; published scores that are shown for all models are added.
         split: Name of the split.
         samples: The samples that the models were scored on.
     """
     metric = card.metrics.primary
-    found = [*_measured(card, split, metric, samples)]
+    collected = [*_measured(card, split, metric, samples)]
     for score in _published(card, dataset, split):
         if score.value is not None and (score.protocol == protocol or score.for_all_models):
             name = named(_in_words(score.model), score.protocol)
             why = f"; not comparable: {score.not_comparable}" if score.not_comparable else ""
-            about = score.reference + why
-            found.append(Reference("published", name, score.value, score.std, about, not score.not_comparable))
+            basis = score.reference + why
+            collected.append(Reference("published", name, score.value, score.std, basis, not score.not_comparable))
     sign = -1 if METRICS[metric].higher_is_better else 1
-    return tuple(sorted(found, key=lambda own: (own.apart, sign * own.value, own.name)))
+    return tuple(sorted(collected, key=lambda entry: (entry.apart, sign * entry.value, entry.name)))
 
 
 def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterator[Reference]:
-    """Yield the best trivial predictor and the solvers: on the models' samples, or else on the most samples."""
+    """Yield the best trivial baseline and the solvers: on the models' samples, or else on the most samples."""
     measured = references_on(card, split, samples)
     apart, note = measured is None, ""
     if measured is None:
@@ -54,7 +54,7 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
         return
     noun = task_of(card).samples
     if apart:
-        theirs, ours = (samples_text(own, noun, samples) for own in (measured.samples, samples))
+        theirs, ours = samples_text(measured.samples, noun, samples), samples_text(samples, noun, samples)
         note = f"; measured on {theirs}, the models were scored on {ours}"
     count = measured.samples.count
     if floor := best_of(measured.floor, metric):
@@ -71,10 +71,10 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
 def anchors(card: Card, samples: SampleSet, split: str = TEST) -> tuple[float, float] | None:
     """Return the scores that count as 0 and as 1 of a split's primary metric, or None.
 
-    0 is the best trivial predictor, rules that the card names left out: such a rule reads the graph as models do, and
-    one that is nearly right would leave no scale. 1 is the best reference solver, where one is better than 0;
-    elsewhere the best possible value of the metric, where there is a finite one. Both were measured on the samples that
-    the models were scored on; where nothing was measured on these, there are no anchors.
+    0 is the score of the best trivial baseline, without the rules that the card names: rules read the graph as models
+    do, and a rule that is nearly right would leave no scale. 1 is the score of the best reference solver if a solver is
+    better than 0; otherwise it is the best possible value of the metric, if that value is finite. Both were measured on
+    the samples that the models were scored on; if nothing was measured on these samples, there are no anchors.
 
     Args:
         card: The dataset's card.

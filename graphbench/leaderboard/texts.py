@@ -204,8 +204,8 @@ def away_grid(boards: Sequence[Board]) -> Grid | None:
     rows = []
     for config, label in names.items():
         rows.append((label, *(_score_cell(board, config) for board in boards)))
-    found = {(r.kind, r.name): None for board in boards for r in board.references}
-    for kind, name in found:
+    references = {(r.kind, r.name): None for board in boards for r in board.references}
+    for kind, name in references:
         own = [next((r for r in b.references if (r.kind, r.name) == (kind, name)), None) for b in boards]
         rows.append((f"{name} ({kind})", *(_reference_cell(r, b) for r, b in zip(own, boards, strict=True))))
     return Grid((f"model ({metric_head(boards[0].metric)})", *splits), tuple(rows))

@@ -32,7 +32,7 @@ def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]], t
 
     Args:
         algorithm: Name of the algorithm.
-        models: Label -> scores, of which those of the algorithm are drawn.
+        models: Label -> scores. Only the scores of the algorithm are drawn.
         trained: Problem sizes of the training set, e.g. ``paper_protocol().sizes_of(algorithm).train``.
 
     Raises:
@@ -43,9 +43,11 @@ def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]], t
     figure, (axes,) = new_figure(1)
     drawn: set[int] = set()
     for number, (label, scores) in enumerate(models.items()):
-        own = [score for score in scores if score.algorithm == algorithm]
-        if own:
-            sizes, means, bars = zip(*((score.size, score.mean, score.std or 0.0) for score in own), strict=True)
+        scores_of_algorithm = [score for score in scores if score.algorithm == algorithm]
+        if scores_of_algorithm:
+            sizes, means, bars = zip(
+                *((score.size, score.mean, score.std or 0.0) for score in scores_of_algorithm), strict=True
+            )
             colour = COLOURS[number % len(COLOURS)]
             axes.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=3, capsize=2, label=label)
             drawn |= set(sizes)

@@ -1,4 +1,4 @@
-"""Which samples the scores of a table are of, and which measured references stand beside its models."""
+"""The samples behind the scores of a table, and the measured references that the table shows next to its models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 APART = "other samples"
-"""The mark of a row whose score is of other samples than the scores of its table."""
+"""The mark of a row that was scored on other samples than the rest of its table."""
 
 _SCORED = re.compile(
     r"\b(\w+) ([\d,]{1,15}) of [\d,]+"
@@ -33,7 +33,7 @@ _SCORED_NOTE = "graphs scored: "
 
 
 def graphs_scored(record: RunRecord, split: str) -> int | None:
-    """Return the number of graphs behind the scores of a split, which older records say in their notes; else None."""
+    """Return the number of graphs behind the scores of a split, or None; older records say it in their notes."""
     if split in record.graphs_scored:
         return record.graphs_scored[split]
     if _SCORED_NOTE in record.notes:
@@ -46,8 +46,8 @@ def graphs_scored(record: RunRecord, split: str) -> int | None:
 def samples_of(record: RunRecord, card: Card, split: str) -> SampleSet:
     """Return the samples behind a record's scores of a split, or of a part of it.
 
-    A record that does not say how many were scored is of the whole split: since splits are scored in part, records say
-    so.
+    A record that does not say how many samples were scored covers the whole split, because every version that can score
+    a part of a split records the number.
     """
     content, graphs = content_hash_of(record, card, split), graphs_scored(record, split)
     count = graphs if graphs is not None else _whole_count(card, split)
@@ -55,13 +55,13 @@ def samples_of(record: RunRecord, card: Card, split: str) -> SampleSet:
 
 
 def content_hash_of(record: RunRecord, card: Card, split: str) -> str:
-    """Return the data hash that a record has of a split, or of the split that a part is of; empty without any."""
+    """Return the data hash of a split in a record; a part of a split has the hash of the whole split; may be empty."""
     base = next((name for name in record.data_hashes if split.startswith(f"{name}_") and split not in card.ood), "")
     return record.data_hashes.get(split) or record.data_hashes.get(base, "")
 
 
 def _whole_count(card: Card, split: str) -> int | None:
-    """Return the number of samples of a split; of a part, the measured one, where the whole split was measured."""
+    """Return the number of samples of a split, or of a part of a split if the whole split was measured; else None."""
     if split in card.all_splits:
         return whole_split(card, split).count
     scored = card.measured_scores.scored_samples
@@ -71,16 +71,16 @@ def _whole_count(card: Card, split: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The samples that the scores of a split are of in a table, and the references that were measured on them.
+    """The samples behind the scores of a split in a table, and the references that were measured on the same samples.
 
     Attributes:
         card: The card of the task.
         split: Name of the split, or of a part of it.
-        samples: The samples of the table: those that most models were scored on for which there are references, else
-            those that most models were scored on. A model of several draws of the data has several sets. Empty without
-            a model.
-        references: What was measured on these samples; else what was measured on the most samples, which stands apart;
-            None where nothing was measured.
+        samples: The samples of the table: among the sample sets with references, the set on which most models were
+            scored; without references, the set on which most models were scored. A model with several draws of the
+            data has several sets. Empty without a model.
+        references: The references measured on these samples; otherwise the references measured on the most samples,
+            which then stand apart; None if nothing was measured.
     """
 
     card: Card
@@ -90,20 +90,20 @@ class Beside:
 
     @property
     def references_stand_apart(self) -> bool:
-        """Whether the references were measured on other samples than the table's, or it is unknown on which."""
+        """Whether the references were measured on other samples than the table's, or on unknown samples."""
         if self.references is None or not self.samples:
             return False
         return not _are_same(self.samples, frozenset([self.references.samples]))
 
     @property
     def reference_note(self) -> str:
-        """What must be said behind a reference's score: ``on 64 graphs``; empty if it is of the table's samples."""
+        """The note behind a reference's score: ``on 64 graphs``; empty if the score is of the table's samples."""
         if self.references is None or not self.references_stand_apart:
             return ""
         return f"on {self._text(self.references.samples, min(self.samples, key=_order))}"
 
     def note(self, runs: Aggregate) -> str:
-        """Return what must be said behind the score of some runs; empty if it is of the table's samples."""
+        """Return the note behind the score of some runs; empty if the score is of the table's samples."""
         sets = _samples_of_runs(runs, self.card, self.split)
         if not sets or _are_same(sets, self.samples):
             return ""
@@ -115,7 +115,7 @@ class Beside:
 
 
 def beside(card: Card, split: str, results: Sequence[Aggregate]) -> Beside:
-    """Return which samples the scores of a split are of in a table of some runs, and the references beside them.
+    """Return the samples behind the scores of a split in a table of some runs, and the references next to them.
 
     Args:
         card: The card of the task.
@@ -123,26 +123,26 @@ def beside(card: Card, split: str, results: Sequence[Aggregate]) -> Beside:
         results: The runs of the table.
     """
     measured = measured_references(card, split)
-    counted = Counter(own for runs in results if (own := _samples_of_runs(runs, card, split)))
-    for own, _ in counted.most_common():
-        for found in measured:
-            if _are_same(own, frozenset([found.samples])):
-                return Beside(card, split, own, found)
-    common = next((own for own, _ in counted.most_common()), frozenset())
+    counted = Counter(samples for runs in results if (samples := _samples_of_runs(runs, card, split)))
+    for samples, _ in counted.most_common():
+        for references in measured:
+            if _are_same(samples, frozenset([references.samples])):
+                return Beside(card, split, samples, references)
+    common = next((samples for samples, _ in counted.most_common()), frozenset())
     return Beside(card, split, common, next(iter(measured), None))
 
 
 def shared_references(card: Card, split: str, results: Sequence[Aggregate]) -> SplitReferences | None:
-    """Return what was measured on the samples that all runs with a score of a split were scored on; else None.
+    """Return the references that were measured on the samples of all runs with a score of a split; else None.
 
-    Such references may be drawn as a line beside all of the runs. On a split of which no run has a score there is
-    nothing to mix, so what was measured on the most samples is returned.
+    These references may be drawn as a line next to all of the runs. If no run has a score of the split, there is
+    nothing to mix, and the function returns the references measured on the most samples.
     """
     sets = {samples for runs in results for samples in _samples_of_runs(runs, card, split)}
     if not sets:
         return next(iter(measured_references(card, split)), None)
-    found = references_on(card, split, min(sets, key=_order))
-    return found if found is not None and all(s.is_same(found.samples) for s in sets) else None
+    references = references_on(card, split, min(sets, key=_order))
+    return references if references is not None and all(s.is_same(references.samples) for s in sets) else None
 
 
 def _samples_of_runs(runs: Aggregate, card: Card, split: str) -> frozenset[SampleSet]:

@@ -52,33 +52,33 @@ class Summary:
 
 def summaries(results: Sequence[Aggregate]) -> list[Summary]:
     """Return a summary of every collection with results on at least two datasets."""
-    found = []
+    summaries_of_collections = []
     for name, collection in collections().items():
         ids = catalog().resolve(name)
-        own = [runs for runs in results if runs.dataset in ids]
-        if len({runs.dataset for runs in own}) > 1:
+        runs_of_collection = [runs for runs in results if runs.dataset in ids]
+        if len({runs.dataset for runs in runs_of_collection}) > 1:
             summary = _matrices if collection.kind == "matrix" else _classes
-            found.append(summary(collection, ids, own))
-    return found
+            summaries_of_collections.append(summary(collection, ids, runs_of_collection))
+    return summaries_of_collections
 
 
 def win_tie_loss(scores: Scores, lower_is_better: Container[str] = ()) -> dict[str, tuple[int, int, int]]:
     """Return model -> number of datasets it wins, ties and loses (CLRS paper, appendix C).
 
     Model A beats model B on a dataset if A's mean minus A's standard deviation exceeds B's mean. A model wins where it
-    beats all others, loses where any other beats it, and ties elsewhere. Only models that are scored take part, on
-    datasets of which at least two models have scores.
+    beats all other models, loses where any other model beats it, and ties elsewhere. A dataset counts if at least two
+    models have scores on it.
 
     Args:
         scores: Dataset -> model -> mean and standard deviation.
-        lower_is_better: The datasets whose metric is an error: there all means are taken with the other sign.
+        lower_is_better: The datasets with an error as metric; the sign of all their means is flipped.
     """
     counts: dict[str, list[int]] = {}
-    for dataset, given in scores.items():
-        if len(given) < 2:
+    for dataset, scores_of_models in scores.items():
+        if len(scores_of_models) < 2:
             continue
         sign = -1 if dataset in lower_is_better else 1
-        models = {name: (sign * mean, std) for name, (mean, std) in given.items()}
+        models = {name: (sign * mean, std) for name, (mean, std) in scores_of_models.items()}
         for model, (mean, _) in models.items():
             others = {name: score for name, score in models.items() if name != model}
             deviation = models[model][1] or 0.0
@@ -89,15 +89,15 @@ def win_tie_loss(scores: Scores, lower_is_better: Container[str] = ()) -> dict[s
 
 
 def published_scores(ids: Sequence[str], protocol: str | None = None, split: str = "test") -> Scores:
-    """Return the published scores of the primary metrics under one protocol; None for tables without a protocol."""
-    found: Scores = {}
+    """Return the published scores of the primary metrics under a protocol; None selects tables without a protocol."""
+    scores: Scores = {}
     for id_ in ids:
         metric = catalog().card(id_).metrics.primary
         for score in published(id_):
             wanted = (score.split, score.study, score.protocol, score.metric) == (split, "main", protocol, metric)
             if wanted and score.value is not None:
-                found.setdefault(id_, {})[score.model] = (score.value, score.std)
-    return found
+                scores.setdefault(id_, {})[score.model] = (score.value, score.std)
+    return scores
 
 
 def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
@@ -108,7 +108,10 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
     counts: list[tuple[str, ...]] = []
     for protocol in protocols:
         scores = published_scores(ids, protocol or None)
-        paper = {id_: {named(model, protocol or None): s for model, s in own.items()} for id_, own in scores.items()}
+        paper = {
+            id_: {named(model, protocol or None): s for model, s in scores_of_models.items()}
+            for id_, scores_of_models in scores.items()
+        }
         printed |= _by_model(paper)
         comparable = [r for r in results if (r.protocol or "") == protocol and r.comparable and not _is_old(r)]
         counts += _count_rows(paper, _own_scores(comparable, names))
@@ -173,21 +176,21 @@ def _is_old(runs: Aggregate) -> bool:
 
 
 def _own_scores(results: Sequence[Aggregate], names: _Names) -> Scores:
-    found: Scores = {}
+    scores: Scores = {}
     for runs in results:
         score = runs.score("test", catalog().card(runs.dataset).metrics.primary)
         if score is not None:
-            found.setdefault(runs.dataset, {})[names[runs]] = (score.mean, score.std)
-    return found
+            scores.setdefault(runs.dataset, {})[names[runs]] = (score.mean, score.std)
+    return scores
 
 
 def _by_model(scores: Scores) -> dict[str, dict[str, Score]]:
     """Return model -> dataset -> score."""
-    found: dict[str, dict[str, Score]] = {}
+    by_model: dict[str, dict[str, Score]] = {}
     for id_, models in scores.items():
         for model, score in models.items():
-            found.setdefault(model, {})[id_] = score
-    return found
+            by_model.setdefault(model, {})[id_] = score
+    return by_model
 
 
 def _cell(score: Score | None) -> str:
@@ -203,19 +206,19 @@ def _averages(collection: Collection, ids: Sequence[str], columns: Mapping[str, 
 
 
 def _average(members: Sequence[str], scores: Mapping[str, Score]) -> str:
-    known = [scores[id_][0] for id_ in members if id_ in scores]
-    if not known:
+    values = [scores[id_][0] for id_ in members if id_ in scores]
+    if not values:
         return ABSENT
-    mean = number(sum(known) / len(known))
-    return mean if len(known) == len(members) else f"{mean} ({len(known)} of {len(members)})"
+    mean = number(sum(values) / len(values))
+    return mean if len(values) == len(members) else f"{mean} ({len(values)} of {len(members)})"
 
 
-def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
-    """Return the counts of the models of one protocol: among published ones, and with our runs on their datasets."""
-    metrics = {id_: METRICS[catalog().card(id_).metrics.primary] for id_ in {**paper, **own}}
+def _count_rows(paper: Scores, measured: Scores) -> list[tuple[str, ...]]:
+    """Return the counts of the models of one protocol: among published models, and with our runs on their datasets."""
+    metrics = {id_: METRICS[catalog().card(id_).metrics.primary] for id_ in {**paper, **measured}}
     errors = {id_ for id_, metric in metrics.items() if not metric.higher_is_better}
     printed = win_tie_loss(paper, errors)
-    compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()}, errors)
+    compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in measured.items()}, errors)
     rows: list[tuple[str, ...]]
     rows = [(model, _slashes(counts), _slashes(compared.get(model))) for model, counts in printed.items()]
     return rows + [(model, ABSENT, _slashes(counts)) for model, counts in compared.items() if model not in printed]

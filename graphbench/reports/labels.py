@@ -25,12 +25,12 @@ class Labels:
         self._hashes: dict[tuple[str, ...], set[str]] = {}
         for runs in results:
             self._hashes.setdefault(self._group(runs), set()).add(self._hash(runs))
-            self._hashes.setdefault(_own_group(runs), set()).add(runs.config_hash)
+            self._hashes.setdefault(_setup_group(runs), set()).add(runs.config_hash)
 
     def __getitem__(self, runs: Aggregate) -> str:
         """Return the name of runs that were among ``results``."""
         name = named(runs.model, runs.protocol)
-        if len(self._hashes[_own_group(runs)]) > 1:
+        if len(self._hashes[_setup_group(runs)]) > 1:
             return f"{name} [{runs.config_hash}]"
         return f"{name} [{self._hash(runs)}]" if len(self._hashes[self._group(runs)]) > 1 else name
 
@@ -41,8 +41,8 @@ class Labels:
         return runs.records[0].setup_hash if self._across else runs.config_hash
 
 
-def _own_group(runs: Aggregate) -> tuple[str, ...]:
-    """Return what identifies a setup on a dataset: only the data of its runs may differ."""
+def _setup_group(runs: Aggregate) -> tuple[str, ...]:
+    """Return the key of a setup on a dataset; runs with the same key may differ in their data only."""
     return (runs.dataset, runs.model, runs.protocol or "", runs.records[0].setup_hash)
 
 

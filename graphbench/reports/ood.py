@@ -40,8 +40,8 @@ def ood_table(
     Args:
         result: A run, or several runs aggregated.
         card: The dataset's card; looked up if None.
-        metric: Metric shown; that of :func:`ood_metric` if None.
-        splits: The splits of the rows; those of :func:`ood_splits` if None.
+        metric: Metric shown; :func:`ood_metric` of the card if None.
+        splits: The splits of the rows; :func:`ood_splits` of the card and the runs if None.
     """
     runs = aggregate([result])[0] if isinstance(result, RunRecord) else result
     card = card if card is not None else dataset_card(runs.dataset)
@@ -65,20 +65,20 @@ def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
 
 
 def ood_metric(card: Card) -> str:
-    """Return the metric that is compared across splits: the primary one; for problems to solve, the ratio to labels.
+    """Return the metric that is compared across splits: the primary metric; for problems to solve, the ratio to labels.
 
-    The sizes of sets, cuts and colourings grow with the graph for every model.
+    The sizes of sets, cuts and colourings would grow with the graph for every model.
     """
     return task_of(card).report_metric
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
-    """Return ``test`` and the out-of-distribution splits, in the card's order, and the sizes of the test's samples.
+    """Return ``test`` and the out-of-distribution splits in the card's order, then the sizes of the test samples.
 
     Args:
         card: The dataset's card.
-        results: Runs; those on texts have scores of single problem sizes (``test_n16``), forecasts scores of lead times
-            (``test_h24``).
+        results: Runs; runs on texts have scores of single problem sizes (``test_n16``), forecasts have scores of lead
+            times (``test_h24``).
     """
     scored = {name: split_and_size(name) for runs in results for name in runs.scores}
     sizes = {name: size for name, (split, size) in scored.items() if split == "test" and size is not None}
@@ -86,16 +86,16 @@ def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
 
 
 def split_nodes(card: Card, split: str) -> float | None:
-    """Return the size of a split's samples, such as nodes or hours ahead; None if it has several sizes."""
+    """Return the size of a split's samples, e.g. nodes or hours ahead; None if the samples have several sizes."""
     size = split_and_size(split)[1]
     return float(size) if size is not None and split not in card.all_splits else task_of(card).sample_size(split)
 
 
 def dataset_card(dataset: str) -> Card:
-    """Return the card of a record's dataset, of its task where it has one.
+    """Return the card of a record's dataset and task.
 
     Raises:
-        ResultError: If the catalogue has no such dataset any more.
+        ResultError: If the catalogue does not have the dataset any more.
     """
     from graphbench.catalog.names import card
     from graphbench.core.errors import UnknownDataset
@@ -115,17 +115,17 @@ def plot_ood(
     """Return a figure of the metric away from training, for the runs of one dataset.
 
     If the splits differ in size (see :func:`size_axis`), every model is a line, with error bars of one standard
-    deviation; published scores are dashed in the same colour, solvers and people dashed in grey, the best trivial
-    predictor dotted. If the splits are kinds, every model is a bar per split.
+    deviation. Published scores are dashed in the same colour, solvers and people are dashed in grey, and the best
+    trivial baseline is dotted. If the splits are kinds, every model is a bar per split.
 
     Args:
         results: Aggregated runs of one dataset.
         card: The dataset's card; looked up if None.
-        metric: Metric shown; that of :func:`ood_metric` if None.
-        labels: Names of the runs; None names them among themselves.
+        metric: Metric shown; :func:`ood_metric` of the card if None.
+        labels: Names of the runs; None derives the names from these runs alone.
 
     Raises:
-        ResultError: If there are no runs, runs of several datasets, or no split whose size is known.
+        ResultError: If there are no runs, runs of several datasets, or no split of known size.
     """
     datasets = sorted({runs.dataset for runs in results})
     if len(datasets) != 1:
@@ -151,8 +151,9 @@ def plot_ood(
 def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     """Return the quantity that grows from split to split, or None if the splits are kinds.
 
-    It is what the task names, such as the problem size of texts; the number of nodes if the out-of-distribution splits
-    are named after it (``n256``); else the number in their names (``k7``). Splits of several sizes are left out.
+    If the task names a quantity (e.g. the problem size of texts), the axis shows it. If the out-of-distribution splits
+    are named after their number of nodes (``n256``), the axis shows the nodes; otherwise it shows the number in the
+    names of the splits (``k7``). Splits with samples of several sizes are left out.
 
     Args:
         card: The dataset's card.
@@ -161,11 +162,11 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     axis = task_of(card).size_axis
     if axis is not None:
         label, trained = axis
-        return SizeAxis(label, _known(card, splits), _numbers(trained), task_of(card).size_grows_by_factors)
+        return SizeAxis(label, _known_sizes(card, splits), _numbers(trained), task_of(card).size_grows_by_factors)
     matches = {name: _NUMBERED.fullmatch(name) for name in card.ood}
     letters = {match[1] if match else "" for match in matches.values()}
     if letters <= {_NODES}:
-        return SizeAxis("nodes per graph", _known(card, [s for s in splits if not _is_mixed(card, s)]))
+        return SizeAxis("nodes per graph", _known_sizes(card, [s for s in splits if not _is_mixed(card, s)]))
     if len(letters) > 1 or "" in letters:
         return None
     sizes = {name: float(match[2]) for name, match in matches.items() if match}
@@ -176,7 +177,7 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     return SizeAxis(label, sizes, trained, logarithmic=False)
 
 
-def _known(card: Card, splits: Iterable[str]) -> dict[str, float]:
+def _known_sizes(card: Card, splits: Iterable[str]) -> dict[str, float]:
     return {split: nodes for split in splits if (nodes := split_nodes(card, split)) is not None}
 
 
@@ -197,21 +198,22 @@ def _grown_parameter(card: Card, sizes: Mapping[str, float]) -> str | None:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
-    """Return a parameter as numbers: that of a number, those of a list of numbers, else none."""
+    """Return the number or the list of numbers of a parameter as a tuple; an empty tuple for other values."""
     values = value if isinstance(value, list | tuple) else [value]
     return tuple(values) if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values) else ()
 
 
 def _references(card: Card, results: Sequence[Aggregate], metric: str, splits: Sequence[str]) -> list[Reference]:
-    """Return the references of all models: solvers, published scores for all, the best trivial predictor.
+    """Return the references of all models: solvers, published scores for all models, the best trivial baseline.
 
-    Measured ones are drawn for the splits where they are of the samples that all of the models were scored on.
+    A measured reference is drawn on the splits where it was measured on the samples of all models.
     """
     people = [
         Reference(f"{name.replace('_', ' ')}{PUBLISHED}", _values(printed), "published")
         for name, printed in reference_scores(results[0].dataset, metric, splits).items()
     ]
-    shared = {split: own for split in splits if (own := shared_references(card, split, results)) is not None}
+    by_split = {split: shared_references(card, split, results) for split in splits}
+    shared = {split: measured for split, measured in by_split.items() if measured is not None}
     solved: dict[str, dict[str, float]] = {}
     for split, measured in shared.items():
         for solver, scores in measured.solvers.items():

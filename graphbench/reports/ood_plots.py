@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 _DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))
 _GREY = "#8b93a0"  # of references: legible on white and on dark grey
 _MARKERS = ("s", "^", "D", "v")  # of published scores for all models
@@ -29,11 +29,12 @@ class OODRow:
 
     Attributes:
         split: Split name; ``test`` comes first.
-        nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if unknown.
+        nodes: Number of nodes of the split's graphs (the mean if they differ), or the problem size of its texts; None
+            if unknown.
         mean: Mean score over runs; None if the split was not evaluated.
         std: Standard deviation over runs; None for one run.
         published: The same architecture's published score under the same protocol; None if there is none.
-        floor: Score of the best trivial predictor; None if not measured.
+        floor: Score of the best trivial baseline; None if not measured.
     """
 
     split: str
@@ -49,10 +50,10 @@ class SizeAxis:
     """The horizontal axis of splits that differ in size.
 
     Attributes:
-        label: Its label.
-        sizes: Split -> its size; splits of several sizes are not among them.
+        label: The label.
+        sizes: Split -> size, without splits of several sizes.
         trained: Sizes trained on.
-        logarithmic: Whether it is logarithmic.
+        logarithmic: Whether the axis is logarithmic.
     """
 
     label: str
@@ -79,7 +80,7 @@ class Series:
 
     @property
     def legend(self) -> str:
-        """Its entry in the legend."""
+        """The entry of the model in the legend."""
         return self.label + (f" ({self.caveat})" if self.caveat else "")
 
     @property
@@ -90,7 +91,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Scores of a solver, of people or of a trivial predictor, with which models are compared.
+    """Scores of a solver, of people or of a trivial baseline, with which models are compared.
 
     Attributes:
         label: Name of the reference.
@@ -104,7 +105,7 @@ class Reference:
 
     @property
     def colour(self) -> str:
-        """The colour of its line: grey, or that of text for the trivial predictor."""
+        """The colour of the line: the colour of text for the trivial baseline, grey for other references."""
         return INK if self.kind == "trivial" else _GREY
 
 
@@ -113,7 +114,7 @@ def size_figure(series: Sequence[Series], references: Sequence[Reference], metri
 
     Args:
         series: One per model.
-        references: The references; those without a score on the axis are left out.
+        references: The references; a reference without a score on the axis is left out.
         metric: Label of the vertical axis.
         axis: The positions of the splits.
     """
@@ -184,7 +185,7 @@ def _use_size_axis(panel: Axes, sizes: Sequence[float], axis: SizeAxis) -> None:
     if axis.logarithmic:
         panel.set_xscale("log", base=2)
     powers = [size for size in sizes if float(size).is_integer() and int(size).bit_count() == 1]
-    step = -(-len(sizes) // _MOST_TICKS)
+    step = -(-len(sizes) // _MAX_TICKS)
     ticks = powers if step > 1 and powers else list(sizes)[step - 1 :: step]
     panel.set_xticks(ticks, [f"{size:g}" for size in ticks])
     panel.minorticks_off()
@@ -200,7 +201,7 @@ def kinds_figure(
 
     Args:
         series: One per model.
-        references: The references; those without a score on the splits are left out.
+        references: The references; a reference without a score on the splits is left out.
         metric: Label of the vertical axis.
         splits: The groups, from left to right.
     """
@@ -211,13 +212,13 @@ def kinds_figure(
     printed: set[str] = set()
     for number, entry in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
-        places = {split: i + (number + 0.5) * width - _GROUP / 2 for i, split in enumerate(splits)}
-        _draw_bars(panel, entry, places, width, colour)
-        known = {split: score for split, score in entry.published.items() if split in places}
-        if known and entry.architecture not in printed:
+        positions = {split: i + (number + 0.5) * width - _GROUP / 2 for i, split in enumerate(splits)}
+        _draw_bars(panel, entry, positions, width, colour)
+        published = {split: score for split, score in entry.published.items() if split in positions}
+        if published and entry.architecture not in printed:
             printed.add(entry.architecture)
             panel.plot(
-                [places[split] for split in known], list(known.values()),
+                [positions[split] for split in published], list(published.values()),
                 linestyle="", marker="s", markersize=6, color=colour, markeredgecolor=INK,
                 label=entry.architecture + PUBLISHED,
             )  # fmt: skip
@@ -234,10 +235,10 @@ def kinds_figure(
     return figure
 
 
-def _draw_bars(panel: Axes, entry: Series, places: Mapping[str, float], width: float, colour: str) -> None:
-    rows = [row for row in entry.rows if row.split in places and row.mean is not None]
+def _draw_bars(panel: Axes, entry: Series, positions: Mapping[str, float], width: float, colour: str) -> None:
+    rows = [row for row in entry.rows if row.split in positions and row.mean is not None]
     spread = [row.std or 0.0 for row in rows]
     panel.bar(
-        [places[row.split] for row in rows], [row.mean or 0.0 for row in rows], width * 0.94,
+        [positions[row.split] for row in rows], [row.mean or 0.0 for row in rows], width * 0.94,
         yerr=spread if any(spread) else None, capsize=3, color=colour, alpha=0.85, ecolor=INK, label=entry.legend,
     )  # fmt: skip

@@ -45,25 +45,25 @@ def environment(escape: bool) -> Environment:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("graphbench.reports", "templates"),
         autoescape=escape,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["safe_md"] = markdown_safe
-    return found
+    templates.filters["safe_md"] = markdown_safe
+    return templates
 
 
-def page_targets(output: Path, chosen: Sequence[str], pages: Mapping[str, str], what: str) -> dict[str, Path]:
-    """Return format -> file of what is written: one file with the ending of a format, or a folder of several.
+def page_targets(output: Path, chosen: Sequence[str], pages: Mapping[str, str], noun: str) -> dict[str, Path]:
+    """Return format -> file to write: one file with the ending of a format, or a folder with a file per format.
 
     Args:
         output: The file or folder.
         chosen: Formats wanted in a folder.
-        pages: Format, which is the ending of its files, -> name of its file in a folder.
-        what: What is written, e.g. ``report``.
+        pages: Format (the ending of its files) -> name of its file in a folder.
+        noun: The written thing in messages, e.g. ``report``.
 
     Raises:
         ResultError: If a format or the ending of ``output`` is unknown.
@@ -73,25 +73,25 @@ def page_targets(output: Path, chosen: Sequence[str], pages: Mapping[str, str], 
     if kind in pages and not output.is_dir():
         return {kind: output}
     if kind.isalpha() and not output.is_dir():
-        raise ResultError(f"{output} ends in .{kind}; a {what} is a folder, or a file ending in {endings}")
+        raise ResultError(f"{output} ends in .{kind}; a {noun} is a folder, or a file ending in {endings}")
     unknown = [name for name in chosen if name not in pages]
     if unknown or not chosen:
-        raise ResultError(f"unknown {what} format {unknown or 'none'}; choose from {', '.join(pages)}")
+        raise ResultError(f"unknown {noun} format {unknown or 'none'}; choose from {', '.join(pages)}")
     return {name: output / page for name, page in pages.items() if name in chosen}
 
 
 def embed_for(page: Path) -> Embed:
-    """Return how a page embeds figures: HTML inline, Markdown as PNG files in the folder ``figures`` next to it."""
-    return _within if page.suffix.lower() == ".html" else _beside(page)
+    """Return the embedding of a page: inline in HTML; for Markdown, PNG files in the folder ``figures`` next to it."""
+    return _embed_inline if page.suffix.lower() == ".html" else _embed_as_file(page)
 
 
-def _within(figure: Figure, name: str, title: str) -> str:
+def _embed_inline(figure: Figure, name: str, title: str) -> str:
     from markupsafe import Markup
 
     return Markup(inline_svg(figure, title))
 
 
-def _beside(page: Path) -> Embed:
+def _embed_as_file(page: Path) -> Embed:
     folder = page.parent / "figures"
 
     def embed(figure: Figure, name: str, title: str) -> str:

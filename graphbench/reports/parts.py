@@ -19,12 +19,12 @@ _TEST = "test"
 def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     """Return the primary metric per predictor and part of the test split, the whole last; None if there is no part.
 
-    Rows are trivial predictors, reference solvers, our runs and published ones. Sizes and lead times are no parts: they
+    Rows are trivial baselines, reference solvers, our runs and published runs. Sizes and lead times are no parts: they
     stand among the splits.
 
     Args:
         card: The dataset's card.
-        results: Runs on it.
+        results: Runs on the dataset.
     """
     metric, numbers = card.metrics.primary, published(card.address)
     named = [*card.solvers, *(name for runs in results for name in runs.scores), *(p.split for p in numbers)]
@@ -38,8 +38,8 @@ def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         cells = (noted(stat_text(runs.score(name, metric)), shown[name].note(runs)) for name in columns)
         rows.append((labels[runs] + runs.mark, "ours", *cells))
     for model in dict.fromkeys(p.model for p in numbers if p.metric == metric):
-        own = {p.split: p.value for p in numbers if p.model == model and p.metric == metric}
-        rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
+        printed = {p.split: p.value for p in numbers if p.model == model and p.metric == metric}
+        rows.append((model, "published", *(_text(printed.get(name)) for name in columns)))
     heads = [name.removeprefix(f"{_TEST}_") for name in parts]
     return Grid((f"predictor ({metric_head(metric)})", "kind", *heads, "all"), tuple(rows))
 
@@ -47,20 +47,20 @@ def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 def output_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     """Return the metrics of every output on the test split per predictor; None if the task has a single output.
 
-    Rows are trivial predictors, reference solvers, our runs and published ones.
+    Rows are trivial baselines, reference solvers, our runs and published runs.
 
     Args:
         card: The dataset's card.
-        results: Runs on it.
+        results: Runs on the dataset.
     """
     outputs = [f.name for f in card.outputs]
     if len(outputs) < 2:
         return None
     metrics = (card.metrics.primary, *card.metrics.also)
     numbers = [p for p in published(card.address) if p.split == _TEST]
-    known = {name for runs in results for name in runs.scores.get(_TEST, ())} | {p.metric for p in numbers}
+    scored = {name for runs in results for name in runs.scores.get(_TEST, ())} | {p.metric for p in numbers}
     columns = {f"{m}_{output}": metric_head(m).replace(" ", f" of {output} ", 1) for m in metrics for output in outputs}
-    columns = {name: head for name, head in columns.items() if name in known}
+    columns = {name: head for name, head in columns.items() if name in scored}
     if not columns:
         return None
     labels, rows, shown = Labels(results), [], beside(card, _TEST, results)
@@ -73,8 +73,8 @@ def output_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         cells = (noted(stat_text(runs.score(_TEST, name)), shown.note(runs)) for name in columns)
         rows.append((labels[runs] + runs.mark, "ours", *cells))
     for model in dict.fromkeys(p.model for p in numbers if p.metric in columns):
-        own = {p.metric: p.value for p in numbers if p.model == model}
-        rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
+        printed = {p.metric: p.value for p in numbers if p.model == model}
+        rows.append((model, "published", *(_text(printed.get(name)) for name in columns)))
     return Grid(("predictor", "kind", *columns.values()), tuple(rows))
 
 
@@ -83,7 +83,7 @@ def _is_part(name: str, card: Card) -> bool:
 
 
 def _scores_of(shown: Beside, kind: str) -> Mapping[str, Mapping[str, float]]:
-    """Return predictor -> metric -> score of the trivial predictors or of the solvers."""
+    """Return predictor -> metric -> score of the trivial baselines or of the solvers."""
     if shown.references is None:
         return {}
     return shown.references.floor if kind == "trivial" else shown.references.solvers
@@ -91,15 +91,15 @@ def _scores_of(shown: Beside, kind: str) -> Mapping[str, Mapping[str, float]]:
 
 def _measured(shown: Mapping[str, Beside], metric: str, kind: str) -> list[tuple[str, ...]]:
     """Return a row per predictor, with a cell per column."""
-    scores = {column: _scores_of(own, kind) for column, own in shown.items()}
-    names = dict.fromkeys(name for found in scores.values() for name in found)
+    scores = {column: _scores_of(beside_column, kind) for column, beside_column in shown.items()}
+    names = dict.fromkeys(name for by_predictor in scores.values() for name in by_predictor)
     return [
         (
             name.replace("_", " "),
             kind,
             *(
-                noted(_text(scores[column].get(name, {}).get(metric)), own.reference_note)
-                for column, own in shown.items()
+                noted(_text(scores[column].get(name, {}).get(metric)), beside_column.reference_note)
+                for column, beside_column in shown.items()
             ),
         )
         for name in names

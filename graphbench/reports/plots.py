@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 COLOURS = (
     "#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0", "#31b4c8", "#96614b", "#8db53c", "#e79bb8",
 )  # fmt: skip
-INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
-PAPER = "#fdfdfe"  # behind text on lines; replaced by the page's own ground in inline SVG
-RED = "#d03030"  # what failed; and, as in the figures of the paper on CLRS-Text, the sizes trained on
+INK = "#4d4d4e"  # text and axes; replaced by the page's text colour in inline SVG
+PAPER = "#fdfdfe"  # behind text on lines; replaced by the page's background in inline SVG
+RED = "#d03030"  # failures; and, as in the figures of the paper on CLRS-Text, the sizes trained on
 PUBLISHED = ", published"
 SOLVER = " (solver)"
 TRIVIAL = "best trivial"
@@ -47,7 +47,7 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
 
     Args:
         results: Aggregated runs of one dataset; every seed is one line.
-        metric: The primary metric; the curve ``val_<metric>`` is drawn, or ``val_loss`` of models selected by it.
+        metric: The primary metric; the curve ``val_<metric>`` is drawn, or ``val_loss`` of models selected by the loss.
     """
     validation = [(f"val_{name}", f"validation {name}") for name in dict.fromkeys((metric, "loss"))]
     curves = [("train_loss", "training loss"), *validation]
@@ -91,7 +91,7 @@ def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Fi
     """Return a figure with some panels side by side, in the report's style.
 
     Args:
-        panels: How many.
+        panels: Number of panels.
         size: Width and height in inches; None for the usual size.
     """
     from matplotlib.figure import Figure
@@ -112,18 +112,18 @@ def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Fi
 
 
 def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Add one legend for all panels to their right: models, published scores, solvers, the rest."""
+    """Add one legend for all panels, to the right of them: models, published scores, solvers, other entries."""
     entries: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    labels = sorted(entries, key=_place_in_legend)
+    labels = sorted(entries, key=_legend_order)
     handles = [entries[label] for label in labels]
     if handles:
         figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9, labelcolor=INK)
 
 
-def _place_in_legend(label: str) -> tuple[bool, ...]:
+def _legend_order(label: str) -> tuple[bool, ...]:
     return label == TRIVIAL, label == TRAINED, label.endswith(SOLVER), label.endswith(PUBLISHED)
 
 

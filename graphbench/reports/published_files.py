@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 
-def is_of_files(about: Aggregate | Card) -> bool:
-    """Return whether runs, or a card, are of published files."""
-    return _source_of(about) is not None
+def is_of_files(subject: Aggregate | Card) -> bool:
+    """Return whether runs used published files, or a card describes published files."""
+    return _source_of(subject) is not None
 
 
-def _source_of(about: Aggregate | Card) -> FileSource | None:
-    domain = about.dataset.partition("/")[0] if isinstance(about, Aggregate) else about.domain
-    return source_with_protocol(domain, about.protocol)
+def _source_of(subject: Aggregate | Card) -> FileSource | None:
+    domain = subject.dataset.partition("/")[0] if isinstance(subject, Aggregate) else subject.domain
+    return source_with_protocol(domain, subject.protocol)
 
 
 def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
     """Return a dataset's card for the published files that runs are scored on.
 
-    It holds nothing that was measured on generated data. Its out-of-distribution splits are those that some run is
-    scored on, those of the card first.
+    The card holds no measurements of generated data. Its out-of-distribution splits are the splits that some run is
+    scored on; the splits of the dataset's card come first.
 
     Args:
         card: The card of the generated dataset.
@@ -44,12 +44,12 @@ def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
 
 
 def heading_of(dataset: str, card: Card) -> str:
-    """Return the heading of a dataset in a report: its id, and of which kind of files its data are, if of any."""
+    """Return the heading of a dataset in a report: its id, and the kind of published files if it has any."""
     return dataset + (f", {card.protocol} files" if is_of_files(card) else "")
 
 
 def anchor_of(dataset: str, card: Card) -> str:
-    """Return the anchor of a dataset in a page, which also names its figures."""
+    """Return the anchor of a dataset in a page; the anchor also names the dataset's figures."""
     return dataset.replace("/", "-").replace(":", "-") + ("-files" if is_of_files(card) else "")
 
 

@@ -38,14 +38,14 @@ def build_report(
 ) -> list[Path]:
     """Write the report of some runs and return the paths of its pages.
 
-    Per dataset it holds the splits, the scores next to those of trivial predictors and of the paper, scores against
-    graph size, learning curves, cost and provenance. Small runs are marked and never compared. Runs on published files
-    have a separate section, without measurements on generated data.
+    Per dataset, the report holds the splits, the scores next to the scores of trivial baselines and of the paper,
+    scores against graph size, learning curves, cost and provenance. Small runs are marked and never compared. Runs on
+    published files have a separate section, without measurements on generated data.
 
     Args:
         records: Runs, e.g. from :func:`graphbench.records.files.load_records`.
         output: A folder, which receives ``report.md`` with ``figures/*.png`` and ``report.html``; or a file name
-            ending in ``.md`` or ``.html``, which chooses that format alone.
+            ending in ``.md`` or ``.html``, which selects a single format.
         formats: ``md``, ``html`` or both, when ``output`` is a folder.
         cards: Dataset id -> card; the catalogue's if None.
         title: Heading of the report.
@@ -79,9 +79,9 @@ def _by_dataset(
     for runs in results:
         groups.setdefault((runs.dataset, is_of_files(runs)), []).append(runs)
     sections = []
-    for (dataset, of_files), own in sorted(groups.items()):
+    for (dataset, of_files), runs_of_dataset in sorted(groups.items()):
         card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
-        sections.append((dataset, card_of_files(card, own) if of_files else card, own))
+        sections.append((dataset, card_of_files(card, runs_of_dataset) if of_files else card, runs_of_dataset))
     return sections
 
 

@@ -66,9 +66,9 @@ class ScoreRow:
     Attributes:
         name: Name of the predictor.
         kind: ``trivial``, ``solver``, ``ours`` or ``published``.
-        caveat: Why the row is not compared with others; empty where it is.
+        caveat: Why the row is not compared with other rows; empty if it is.
         values: One score per metric, as text.
-        basis: What the scores rest on.
+        basis: The origin of the scores: seeds and budget, a rule, or a reference to a paper.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ScoreRow:
     basis: str
 
     def apart(self, note: str) -> ScoreRow:
-        """Return the row as one that stands apart, with the samples that its scores are of; itself without a note."""
+        """Return the row marked as standing apart, with a note on its samples; the row itself if the note is empty."""
         if not note:
             return self
         caveat = ", ".join(part for part in (self.caveat, APART) if part)
@@ -96,7 +96,7 @@ def metric_head(name: str) -> str:
 
 
 def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]:
-    """Return one row per model: its primary test score, the best trivial one and the published one."""
+    """Return one row per model: its primary test score, the best trivial score and the published score."""
     primary, labels = card.metrics.primary, Labels(results)
     rows = []
     for runs in results:
@@ -120,7 +120,7 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
 
 
 def _best_trivial(shown: Beside, metric: str) -> str:
-    """Return the best trivial score on the samples of a model; for one on other samples, a dash and on which it is."""
+    """Return the best trivial score on the samples of a model; a dash and a note if it was measured on others."""
     floor = None if shown.references is None else best_of(shown.references.floor, metric)
     if floor is None:
         return ABSENT
@@ -147,17 +147,20 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
 def split_rows(card: Card) -> Grid:
     """Return the splits: size, nodes, measured means, largest classes, and their shift from training."""
     statistics = card.measured.statistics if card.measured is not None else {}
-    known = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
-    shares = share_names(card.features, known)
-    names = [name for name in known if not any(name in own for own in shares.values())]
+    measured_names = dict.fromkeys(name for split in statistics.values() for name in split)
+    facts = [name for name in measured_names if name != "nodes"]
+    shares = share_names(card.features, facts)
+    names = [name for name in facts if not any(name in share_facts for share_facts in shares.values())]
     different = card.measured.different if card.measured is not None else {}
-    counted = list(dict.fromkeys(what for found in different.values() for what in found))
+    counted = list(dict.fromkeys(noun for counts in different.values() for noun in counts))
     rows = []
     for name, spec in card.all_splits.items():
         nodes, measured = card.nodes(name), statistics.get(name, {})
         classes = [
-            str(class_shares(feature, {n: measured[n][0] for n in own})) if own[0] in measured else ABSENT
-            for feature, own in shares.items()
+            str(class_shares(feature, {n: measured[n][0] for n in share_facts}))
+            if share_facts[0] in measured
+            else ABSENT
+            for feature, share_facts in shares.items()
         ]
         rows.append(
             (
@@ -165,7 +168,7 @@ def split_rows(card: Card) -> Grid:
                 f"{spec.count:,}",
                 f"{nodes:g}" if nodes is not None else ABSENT,
                 *(f"{f[0]:.4g} ± {f[1]:.3g}" if (f := measured.get(fact)) else ABSENT for fact in names),
-                *(f"{different.get(name, {}).get(what, ABSENT)}" for what in counted),
+                *(f"{different.get(name, {}).get(noun, ABSENT)}" for noun in counted),
                 *classes,
                 spec.shift or ("none" if name in ("train", "val") else ABSENT),
             )
@@ -174,7 +177,7 @@ def split_rows(card: Card) -> Grid:
     return Grid(
         (
             *("split", "graphs", "nodes", *(name.replace("_", " ") for name in names)),
-            *(f"different {what}" for what in counted),
+            *(f"different {noun}" for noun in counted),
             *(*largest, "shift from training"),
         ),
         tuple(rows),
@@ -182,9 +185,9 @@ def split_rows(card: Card) -> Grid:
 
 
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
-    """Return the test scores: trivial predictors, reference solvers, our models, published models.
+    """Return the test scores: trivial baselines, reference solvers, our models, published models.
 
-    Rows whose scores are of other samples than most come last, and say of which.
+    Rows that were scored on other samples than most rows come last, with a note on their samples.
     """
     names = (card.metrics.primary, *card.metrics.also)
     shown, labels = beside(card, "test", results), Labels(results)
@@ -200,12 +203,12 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
 def measured_rows(
     measured: SplitReferences | None, names: Sequence[str], rules: Mapping[str, Rule] = MappingProxyType({})
 ) -> list[ScoreRow]:
-    """Return the scores of the trivial predictors and the reference solvers on a split, one value per metric.
+    """Return the scores of the trivial baselines and the reference solvers on a split, one value per metric.
 
     Args:
-        measured: The scores; without any there are no rows.
+        measured: The scores; None gives no rows.
         names: The metrics.
-        rules: Trivial predictor -> the rule that it follows, which the row describes.
+        rules: Trivial baseline -> its rule, which the row describes.
     """
     if measured is None:
         return []
@@ -239,7 +242,7 @@ def _basis_of(score: PublishedScore) -> str:
 
 
 def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
-    """Return `ood_metric` per split and model, or None if the card has no such split or none was evaluated."""
+    """Return `ood_metric` per split and model; None if the card has no out-of-distribution split or none was scored."""
     metric, splits = ood_metric(card), ood_splits(card, results)
     if not any(runs.score(split, metric) for runs in results for split in splits[1:]):
         return None
@@ -251,17 +254,18 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         rows, name = ood_table(runs, card, metric, splits), named(architecture(runs), runs.protocol)
         head = labels[runs] + runs.mark
         cells = zip(rows, shown, strict=True)
-        columns.append((head, [noted(stat_text(runs.score(row.split, metric)), own.note(runs)) for row, own in cells]))
+        texts = [noted(stat_text(runs.score(row.split, metric)), split.note(runs)) for row, split in cells]
+        columns.append((head, texts))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
     for person, scores in reference_scores(results[0].dataset, metric, splits).items():
         columns.append((f"{_predictor_name(person)}, published", [_published_text(scores.get(s)) for s in splits]))
-    solved = [{} if own.references is None else own.references.solvers for own in shown]
-    for solver in dict.fromkeys(name for own in solved for name in own):
-        values = [own.get(solver, {}).get(metric) for own in solved]
+    solved = [{} if split.references is None else split.references.solvers for split in shown]
+    for solver in dict.fromkeys(name for by_solver in solved for name in by_solver):
+        values = [by_solver.get(solver, {}).get(metric) for by_solver in solved]
         columns.append((f"{_predictor_name(solver)} (solver)", _reference_cells(values, shown)))
-    floors = [None if own.references is None else best_of(own.references.floor, metric) for own in shown]
+    floors = [None if split.references is None else best_of(split.references.floor, metric) for split in shown]
     columns.append(("best trivial", _reference_cells([floor[1] if floor else None for floor in floors], shown)))
     by_split = zip(*(values for _, values in columns), strict=True)
     rows_text = tuple((split, *row) for split, row in zip(splits, by_split, strict=True))
@@ -269,11 +273,11 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 
 
 def _reference_cells(values: Sequence[float | None], shown: Sequence[Beside]) -> list[str]:
-    return [noted(_optional(value), own.reference_note) for value, own in zip(values, shown, strict=True)]
+    return [noted(_optional(value), split.reference_note) for value, split in zip(values, shown, strict=True)]
 
 
 def noted(text: str, note: str) -> str:
-    """Return a score with the samples that it is of in brackets, where they are not those of the table."""
+    """Return a score with a note on its samples in brackets, if there is a note and a score."""
     return f"{text} [{note}]" if note and text != ABSENT else text
 
 
@@ -351,14 +355,14 @@ def draw_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
 
 
 def _standard_error(runs: Aggregate, metric: str, words: str) -> str:
-    """Return the standard error of a mean in words: of several draws of the data, each counts once."""
+    """Return the standard error of a mean in words; with several draws of the data, each draw counts once."""
     by_draw: dict[int, list[float]] = {}
     for record in runs.records:
         if (value := record.scores.get("test", {}).get(metric)) is not None:
             by_draw.setdefault(record.data_seed, []).append(value)
     if not by_draw:
         return ""
-    means = [Stat.of(own).mean for own in by_draw.values()]
+    means = [Stat.of(scores).mean for scores in by_draw.values()]
     stat = Stat.of(means if len(means) > 1 else next(iter(by_draw.values())))
     return "" if stat.std is None else f"{words}{number(stat.std / math.sqrt(stat.n))}"
 
@@ -390,7 +394,7 @@ def score_text(mean: float, std: float | None) -> str:
 
 
 def number(value: float) -> str:
-    """Return a score with four decimals, one from 1000 on."""
+    """Return a score with four decimals; from 1000 on, with one decimal."""
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 

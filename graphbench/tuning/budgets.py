@@ -11,12 +11,14 @@ from graphbench.core.errors import ConfigError
 def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
     """Return the budgets of trials, rising to ``max_budget`` by factors of ``eta``, in whole numbers.
 
-    As in SMAC's successive halving and Hyperband, they are the largest budget divided by powers of ``eta``, down to the
-    last that is no smaller than ``min_budget``; here rounded to the nearest whole number. SMAC finds the last power by
-    a quotient of logarithms, whose rounding error loses the smallest budget of e.g. 1 to 243; it is kept here.
+    As in SMAC's successive halving and Hyperband, the budgets are the largest budget divided by powers of ``eta``, down
+    to the last quotient that is no smaller than ``min_budget``. The budgets are rounded to the nearest whole number
+    here. SMAC computes the last power from a quotient of logarithms and loses the smallest budget of e.g. 1 to 243 to a
+    rounding error; this function keeps the smallest budget.
 
     Args:
-        min_budget: Smallest budget that is allowed; the ladder's own smallest is less than ``eta`` times as large.
+        min_budget: Smallest budget that is allowed; the smallest budget of the ladder is less than ``eta`` times as
+            large.
         max_budget: Largest budget.
         eta: Ratio of neighbouring budgets.
 
@@ -35,9 +37,9 @@ def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
     return budgets[::-1]
 
 
-def budgets_of(what: Mapping[str, Any]) -> list[int]:
-    """Return the budgets of a run, rising, from what its records hold of it; those missing there count as 1."""
-    return ladder(what.get("min_budget", 1), what.get("max_budget", 1), what.get("eta", 3))
+def budgets_of(identity: Mapping[str, Any]) -> list[int]:
+    """Return the rising budgets of a run from the identity in its records; a missing budget counts as 1."""
+    return ladder(identity.get("min_budget", 1), identity.get("max_budget", 1), identity.get("eta", 3))
 
 
 def bracket_sizes(rungs: int, eta: int) -> list[list[int]]:

@@ -58,7 +58,7 @@ class Execution:
         self._pool.submit(job, name=f"trial {job.number}")
 
     def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """Return the trials that ended, waiting at most so many seconds for one; every trial is returned exactly once.
+        """Return the trials that ended, after waiting at most ``seconds`` for one; each trial is returned exactly once.
 
         Raises:
             ClusterError: If the scheduler went away, or the workers cannot run trials.
@@ -124,9 +124,9 @@ def make_execution(method: TrainingMethod, workers: int, cluster: Any, limits: L
         method: The training method.
         workers: Processes of this machine.
         cluster: Address of a Dask scheduler, or a ``dask.distributed.Client``; None for this machine.
-        limits: Of each trial.
-        output: Folder of the run, which receives the output of trials; workers on other machines must see it under the
-            same path.
+        limits: Time and memory limits of each trial.
+        output: Folder of the run, which receives the output of trials; workers on other machines must see the folder
+            under the same path.
 
     Raises:
         TuningError: If the method cannot be pickled.

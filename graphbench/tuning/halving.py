@@ -1,21 +1,24 @@
 """SMAC's multi-fidelity search as it is used here: Hyperband on whole budgets.
 
-What is changed from SMAC 2.4.1, and why (what needs its private members is in ``smac_internals``):
+This module differs from SMAC 2.4.1 as follows (the changes that need private members of SMAC are in
+``smac_internals``):
 
 * Rungs are integers. SMAC takes the floor of a quotient of logarithms, which loses the smallest
   rung of e.g. 1 to 243 (``log 243 / log 3`` is 4.99...), and its budgets are fractions.
-* A rung promotes its best configurations, of equal ones those that were better on the rung below. SMAC breaks ties by
-  crowding distance, which for one objective may drop the second best. Failed configurations are never promoted.
+* A rung promotes its best configurations. Among configurations of equal cost, it promotes the ones that were better on
+  the rung below. SMAC breaks ties by crowding distance, which for one objective may drop the second best. Failed
+  configurations are never promoted.
 * Promoted configurations come before new ones, so that with several workers a bracket is finished before the next ones
   use up the trials, and a rung that waits for results never ends the search.
 * The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and again
   when that budget changes even where the number of observations does not.
 * The default configuration is the first trial, and climbs to the largest budget whatever it costs (unless it fails), so
-  that the result can be no worse than it at the same budget. SMAC can add it to its initial design, as the last one.
-* The first configurations are sampled from a random stream of their own. SMAC's initial design and its later random
-  samples share a stream.
+  that the result can be no worse than the default at the same budget. SMAC can add the default configuration to its
+  initial design, as the last one.
+* The first configurations are sampled from a separate random stream. SMAC's initial design and its later random samples
+  share a stream.
 * Local search starts in an order that does not depend on Python's random hashes of strings.
-* The number of trials is unknown to SMAC, so that it cannot change what is asked.
+* SMAC does not know the number of trials, so that the number cannot change the proposed configurations.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from graphbench.tuning.budgets import bracket_sizes
 from graphbench.tuning.smac_internals import InitialDesign, Maximizer, Selector, StepwiseHyperband
 
 _UNLIMITED = 2**31 - 1  # trials, as far as SMAC knows
-_DRAWS = 256  # of configurations that were seen before, until a space counts as used up
+_DRAWS = 256  # repeated draws of configurations seen before, after which a space counts as used up
 _RETRAIN_AFTER = 3
 _TREES = 10
 _CANDIDATES = 5_000
@@ -55,8 +58,8 @@ def smac_facade(
         rungs: Budgets, rising by factors of ``eta``.
         eta: One configuration of ``eta`` is promoted.
         seed: Seed of everything random.
-        modelled: Choose new configurations by a random forest, else at random.
-        folder: Receives SMAC's own files, which are not used.
+        modelled: Whether a random forest chooses new configurations; otherwise they are drawn at random.
+        folder: Receives the files that SMAC writes, which are not used.
     """
     scenario = Scenario(
         space,
@@ -86,9 +89,9 @@ def smac_facade(
 
 
 def same_form(config: Configuration) -> Configuration:
-    """Return a configuration in the form of sampled ones.
+    """Return a configuration in the form of sampled configurations.
 
-    Equal configurations of ConfigSpace may have different hashes: those of Python's and NumPy's numbers.
+    Equal configurations of ConfigSpace may have different hashes, because Python's numbers and NumPy's numbers do.
     """
     return Configuration(config.config_space, vector=config.get_array())
 
@@ -115,11 +118,11 @@ class _Group:
     """Configurations that compete on a rung of a bracket.
 
     Attributes:
-        configs: In the order in which they start.
-        places: How many are still to be added.
-        started: How many of them have started.
-        running: Places of those without a result.
-        costs: Place -> cost; None where the trial failed.
+        configs: The configurations, in the order in which they start.
+        places: How many configurations are still to be added.
+        started: How many configurations have started.
+        running: Indices of the started configurations without a result.
+        costs: Index of a configuration -> cost; None where the trial failed.
     """
 
     bracket: int
@@ -137,7 +140,7 @@ class _Group:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Promoted configurations before new ones, large budgets before small ones."""
+        """Sort key: promoted configurations come before new ones, large budgets before small ones."""
         return self.stage == 0, -self.bracket - self.stage
 
 
@@ -177,7 +180,7 @@ class RungHyperband(StepwiseHyperband):
         """
         if not self.has_started:
             self.has_started = True
-            self._adopt_known()
+            self._adopt_earlier_results()
         while True:
             self._promote()
             waiting = [group for group in self._groups if group.started < len(group.configs)]
@@ -187,24 +190,25 @@ class RungHyperband(StepwiseHyperband):
                 raise StopIteration
 
     def reopen(self, info: TrialInfo) -> None:
-        """Wait again for a result where the rung it counts on is not finished."""
+        """Wait again for the result of a trial if its rung is not finished."""
         for group in self._groups:
-            for place in list(group.costs):
-                if group.configs[place] == info.config and self._budget(group) == info.budget:
-                    del group.costs[place]
-                    group.running.add(place)
+            for index in list(group.costs):
+                if group.configs[index] == info.config and self._budget(group) == info.budget:
+                    del group.costs[index]
+                    group.running.add(index)
 
     @property
     def open_configs(self) -> list[Configuration]:
         """Configurations that wait, run, or may yet be promoted."""
         return [config for group in self._groups for config in group.configs]
 
-    def _adopt_known(self) -> None:
-        """Put configurations whose results were known before the first proposal on the first rung, as whole groups."""
-        known = [config for config in self.runhistory.get_configs() if self._value(config, self._rungs[0]) is not None]
+    def _adopt_earlier_results(self) -> None:
+        """Put configurations with a result from before the first proposal on the first rung, as whole groups."""
+        tried = self.runhistory.get_configs()
+        configs = [config for config in tried if self._value(config, self._rungs[0]) is not None]
         size = self.first_rung
-        for start in range(0, len(known) - size + 1, size):
-            self._groups.append(_Group(0, 0, known[start : start + size]))
+        for start in range(0, len(configs) - size + 1, size):
+            self._groups.append(_Group(0, 0, configs[start : start + size]))
 
     def _start(self, group: _Group) -> TrialInfo:
         group.running.add(group.started)
@@ -212,7 +216,7 @@ class RungHyperband(StepwiseHyperband):
         return TrialInfo(group.configs[group.started - 1], seed=self.trial_seed, budget=self._budget(group))
 
     def _promote(self) -> bool:
-        """Move the best configurations of finished rungs one rung up, and forget those of finished brackets.
+        """Move the best configurations of finished rungs one rung up, and forget the groups of finished brackets.
 
         Returns:
             Whether anything changed.
@@ -232,27 +236,30 @@ class RungHyperband(StepwiseHyperband):
         return changed
 
     def _read_results(self, group: _Group) -> None:
-        """Read new results, also those of trials that another search ran."""
+        """Read new results, including results of trials that another search ran."""
         while group.started < len(group.configs) and self._value_in(group, group.started) is not None:
             group.running.add(group.started)
             group.started += 1
-        for place in sorted(group.running):
-            value = self._value_in(group, place)
+        for index in sorted(group.running):
+            value = self._value_in(group, index)
             if value is not None and value.status != StatusType.RUNNING:
-                group.running.discard(place)
-                group.costs[place] = float(value.cost) if value.status == StatusType.SUCCESS else None
+                group.running.discard(index)
+                group.costs[index] = float(value.cost) if value.status == StatusType.SUCCESS else None
 
     def _best(self, group: _Group) -> list[Configuration]:
-        """Return those to promote: the best (ties: the better on the rung below) and the default; no failed ones."""
-        ranked = sorted((cost, place) for place, cost in group.costs.items() if cost is not None)
-        configs = [group.configs[place] for _, place in ranked]
+        """Return the configurations to promote: the best and the default, without failed ones.
+
+        Ties go to the configuration that was better on the rung below.
+        """
+        ranked = sorted((cost, index) for index, cost in group.costs.items() if cost is not None)
+        configs = [group.configs[index] for _, index in ranked]
         count = self._sizes[group.bracket][group.stage + 1]
         return configs[:count] + [config for config in configs[count:] if config == self._default]
 
     def _draw(self) -> bool:
         """Put a new configuration on the first rung that is being filled; return False if there is none left.
 
-        It is chosen only now that it can start, so that the surrogate knows all results so far.
+        The configuration is chosen only when it can start, so that the surrogate knows all results so far.
         """
         if self._used_up:
             return False
@@ -282,8 +289,8 @@ class RungHyperband(StepwiseHyperband):
     def _budget(self, group: _Group) -> float:
         return self._rungs[group.bracket + group.stage]
 
-    def _value_in(self, group: _Group, place: int) -> Any:
-        return self._value(group.configs[place], self._budget(group))
+    def _value_in(self, group: _Group, index: int) -> Any:
+        return self._value(group.configs[index], self._budget(group))
 
     def _value(self, config: Configuration, budget: float) -> Any:
         """Return SMAC's record of a trial; None if it was not started."""

@@ -91,7 +91,7 @@ class History:
 
     @property
     def what(self) -> Mapping[str, Any]:
-        """What was tuned and how it was searched."""
+        """The tuned model or method, its data and the settings of the search, as recorded."""
         what: Mapping[str, Any] = self.result["what"]
         return what
 
@@ -103,7 +103,7 @@ class History:
 
     @property
     def fidelity(self) -> Fidelity:
-        """What budgets count."""
+        """The unit that budgets count."""
         return recorded_fidelity(self.what)
 
     @cached_property
@@ -137,8 +137,8 @@ class History:
         return [trial for trial in self._of_default() if not trial.succeeded]
 
     def _of_default(self) -> list[Trial]:
-        own = [trial for trial in self.trials if trial.config_id == DEFAULT_ID]
-        return sorted(own, key=lambda trial: trial.budget)
+        trials = [trial for trial in self.trials if trial.config_id == DEFAULT_ID]
+        return sorted(trials, key=lambda trial: trial.budget)
 
     def rungs(self) -> list[Rung]:
         """Return the trials at each budget, the smallest budget first."""
@@ -149,32 +149,32 @@ class History:
         """The ends of all trials, in chronological order."""
         ended = sorted(self.trials, key=lambda trial: (_start(trial) + trial.seconds, trial.number))
         periods = _busy_periods(ended)
-        found: list[Moment] = []
+        moments: list[Moment] = []
         steps, best = 0, None
         for trial in ended:
             steps += trial.steps
             best = incumbent_of([trial] if best is None else [best, trial])
-            found.append(Moment(trial, steps, _busy_until(periods, _start(trial) + trial.seconds), best))
-        return tuple(found)
+            moments.append(Moment(trial, steps, _busy_until(periods, _start(trial) + trial.seconds), best))
+        return tuple(moments)
 
     def ranking(self, most: int) -> list[Trial]:
-        """Return the last trials of the best configurations: larger budgets first, at each budget by cost."""
+        """Return the last trials of the ``most`` best configurations: larger budgets first, by cost at each budget."""
         ranked = sorted(self.furthest(), key=lambda trial: (-trial.budget, trial.measured, trial.number))
         return ranked[:most]
 
     def furthest(self) -> list[Trial]:
         """Return the successful trial with the largest budget of each configuration."""
-        found: dict[int, Trial] = {}
+        last_trials: dict[int, Trial] = {}
         for trial in sorted(self.successes, key=lambda trial: (trial.budget, -trial.measured)):
-            found[trial.config_id] = trial
-        return list(found.values())
+            last_trials[trial.config_id] = trial
+        return list(last_trials.values())
 
 
 def read_history(folder: Path) -> History:
     """Return the history in the ``result.json`` of a run's folder.
 
     Raises:
-        TuningError: If there is none, or it is malformed.
+        TuningError: If the file is missing or malformed.
     """
     return History(read_json(folder / RESULT, TuningError, "run the search again, which writes it"))
 

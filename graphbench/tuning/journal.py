@@ -34,7 +34,7 @@ Event = dict[str, Any]
 
 
 class EventKind(StrEnum):
-    """The kinds of events; a comment says when one is written, and what it holds in addition to the time."""
+    """The kinds of events; a comment says when an event is written, and which values it holds besides the time."""
 
     OPENED = "opened"  # a process began: settings
     ASKED = "asked"  # the search proposed a trial: the fields of Asked
@@ -58,7 +58,7 @@ class Journal:
 
     def __init__(self, path: Path, file: BinaryIO, past: Sequence[Event]) -> None:
         self.past = past
-        self._own: list[Event] = []
+        self._written: list[Event] = []
         self._path, self._file = path, file
         self._opened = time.monotonic()
 
@@ -78,14 +78,14 @@ class Journal:
         return next((event["time"] for event in self.of_kind(EventKind.OPENED)), None)
 
     def of_kind(self, kind: str) -> list[Event]:
-        """Return all events of a kind, those of this process included."""
-        return [event for event in (*self.past, *self._own) if event["event"] == kind]
+        """Return all events of a kind, from earlier processes and from this one."""
+        return [event for event in (*self.past, *self._written) if event["event"] == kind]
 
     def append(self, kind: str, **content: Any) -> None:
         """Write one event; it is on the disk when this returns.
 
         Args:
-            kind: What happened; stored as ``event``.
+            kind: The kind of the event, stored as ``event``.
             content: Values that JSON can hold. The time (``time``, UTC) and the seconds since the journal was opened
                 (``elapsed``) are added.
 
@@ -97,7 +97,7 @@ class Journal:
             self._file.write((json.dumps(event, allow_nan=False) + "\n").encode())
             self._file.flush()
             os.fsync(self._file.fileno())
-        self._own.append(event)
+        self._written.append(event)
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def open_journal(folder: Path) -> Iterator[Journal]:
         The journal, with the events of earlier processes. A torn last line is removed.
 
     Raises:
-        TuningError: If another process has it open, or a line other than the last is damaged.
+        TuningError: If another process has the journal open, or a line other than the last is damaged.
         StoreError: If the folder cannot be written.
     """
     from filelock import Timeout
@@ -186,9 +186,10 @@ class Progress:
         search: The search, in the state after the last event.
         trials: Finished trials, in the order of their ends.
         pending: Trials that were asked for and are not finished, by number.
-        checkpoints: Configuration -> budget -> checkpoint of the training method; it may have been removed since.
+        checkpoints: Configuration id -> budget -> checkpoint of the training method; the checkpoint may have been
+            removed since.
         has_model: Whether some trial's training method returned a model.
-        lanes: The most trials that ran at once.
+        lanes: The largest number of trials that ran at once.
         forgotten: Seconds of failed trials that were run again and no longer count.
     """
 
@@ -227,7 +228,7 @@ class Progress:
         """Return the largest budget up to ``budget`` from which a configuration can be continued, and its checkpoint.
 
         Returns:
-            (0, None) if it starts from scratch.
+            (0, None) if the configuration starts from scratch.
         """
         kept = self.checkpoints.get(config_id, {})
         usable = [smaller for smaller, path in kept.items() if smaller <= budget and is_there(path)]
@@ -239,14 +240,14 @@ def resume(
 ) -> Progress:
     """Return the progress that a journal holds, ready to be continued.
 
-    If all trials failed, the search starts again from the first one: the cause is not a configuration. If the search
-    proposes other trials than the journal holds (with another version of a library), a warning says so, and a new
-    search replaces it, which gets the results of all finished trials; an event of the journal makes later continuations
-    do the same.
+    If all trials failed, the search starts again from the first trial, because the cause is not a configuration. If the
+    search proposes other trials than the journal holds (with another version of a library), a warning is logged and a
+    new search replaces the old one. The new search gets the results of all finished trials. An event in the journal
+    makes later continuations do the same.
 
     Args:
         journal: The run's journal.
-        make_search: Returns a new search, always an equal one.
+        make_search: Returns a new search; all searches it returns are equal.
         output: The run's folder, to which checkpoints are relative.
         retry_failed: Run all failed trials again.
 
@@ -275,11 +276,11 @@ def _reopen(progress: Progress, numbers: Collection[int]) -> None:
 
 def _replayed(journal: Journal, make_search: Callable[[], Search], output: Path) -> Progress:
     events = [event for event in journal.past if event["event"] in _OF_TRIALS]
-    last = _places_until(EventKind.RESTARTED, events)
+    last = _count_until(EventKind.RESTARTED, events)
     ended = [event["trial"] for event in events[:last] if event["event"] == EventKind.FINISHED]
     forgotten = sum(Trial.from_json(record).seconds for record in ended)
     del events[:last]
-    start = _places_until(EventKind.REPLACED, events)
+    start = _count_until(EventKind.REPLACED, events)
     progress = _informed(make_search(), events[:start], output)
     progress.forgotten += forgotten
     for event in events[start:]:
@@ -303,22 +304,22 @@ def _replayed(journal: Journal, make_search: Callable[[], Search], output: Path)
     return progress
 
 
-def _places_until(kind: EventKind, events: Sequence[Event]) -> int:
-    """Return how many events there are up to the last one of a kind; 0 without one."""
-    return max((place for place, event in enumerate(events, start=1) if event["event"] == kind), default=0)
+def _count_until(kind: EventKind, events: Sequence[Event]) -> int:
+    """Return the number of events up to and including the last event of a kind; 0 if there is none."""
+    return max((count for count, event in enumerate(events, start=1) if event["event"] == kind), default=0)
 
 
 def finished_event(trial: Trial, checkpoint: Path | None, has_model: bool, output: Path) -> dict[str, Any]:
-    """Return the content of the event that a trial ended."""
-    place = None
+    """Return the content of the event that records the end of a trial."""
+    stored_path = None
     if checkpoint is not None:
         inside = checkpoint.is_relative_to(output)
-        place = str(checkpoint.relative_to(output) if inside else checkpoint)
-    return {"trial": trial.to_json(), "checkpoint": place, "has_model": has_model}
+        stored_path = str(checkpoint.relative_to(output) if inside else checkpoint)
+    return {"trial": trial.to_json(), "checkpoint": stored_path, "has_model": has_model}
 
 
 def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress:
-    """Return the progress of events, with a search that gets their results without having proposed them."""
+    """Return the progress that events describe, with a search that learns results of trials it did not propose."""
     progress = Progress(search)
     for event in events:
         if event["event"] == EventKind.ASKED:
@@ -335,9 +336,11 @@ def _note(progress: Progress, event: Event, output: Path) -> None:
     elif event["event"] == EventKind.RETRIED:
         progress.note_retried(event["numbers"])
     elif event["event"] == EventKind.FINISHED:
-        place = event.get("checkpoint")
+        stored_path = event.get("checkpoint")
         progress.note_finished(
-            Trial.from_json(event["trial"]), None if place is None else output / place, bool(event.get("has_model"))
+            Trial.from_json(event["trial"]),
+            None if stored_path is None else output / stored_path,
+            bool(event.get("has_model")),
         )
 
 

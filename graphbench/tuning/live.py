@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PER_SECOND = 4  # drawings; events only change counters
-_MOST_RUNNING = 8  # trials shown
+_MAX_SHOWN_TRIALS = 8  # running trials in the table
 _LINES = 20  # log lines of a whole run, about
 _UNSHOWN = "the search goes on, and its trials are in its folder"
 _SILENCE = 60.0  # seconds after which the end of a trial is logged in any case
@@ -41,9 +41,9 @@ class RunState:
     """The state of a run, from which every frame of the display is drawn.
 
     Attributes:
-        title: What is tuned, in one line.
+        title: The tuned model and its dataset, in one line.
         measure: How costs are shown.
-        fidelity: What budgets count.
+        fidelity: The unit that budgets count.
         wanted: Total number of trials of the run; 0 if unknown.
         limit: Seconds the run may take; None for no limit.
         trials: Trials that ended.
@@ -82,7 +82,7 @@ class RunState:
         return f"{len(self.trials)}{total} done, {len(self.running)} running, {failed} failed"
 
     def steps_text(self) -> str:
-        """Return the budget spent, and what continuing saved."""
+        """Return the budget spent, and the budget saved by continuing from checkpoints."""
         steps = sum(trial.steps for trial in self.trials)
         saved = sum(trial.continued_from for trial in self.trials)
         text = f", {human_number(saved)} saved by continuing ({saved / (steps + saved):.0%})" if saved else ""
@@ -92,9 +92,9 @@ class RunState:
 class LiveDisplay:
     """Shows a run in progress; an :class:`~graphbench.tuning.trials.Observer`.
 
-    In a terminal a thread redraws a table a few times per second. Elsewhere a line is logged every few trials, and when
-    a larger budget is first reached. As a context manager it restores the terminal however the block ends, and at the
-    end of the process at the latest.
+    In a terminal, a thread redraws a table a few times per second. Elsewhere, a line is logged every few trials, and
+    when a larger budget is first reached. As a context manager, the display restores the terminal however the block
+    ends, and at the end of the process at the latest.
     """
 
     def __init__(self, progress: bool | None = None, console: Console | None = None) -> None:
@@ -216,14 +216,14 @@ class LiveDisplay:
 
 
 def _state_of(settings: Mapping[str, Any]) -> RunState:
-    what, limits = settings.get("what", {}), settings.get("limits", {})
-    about = [title_of(what), *([what["method"]] if "method" in what else [])]
-    if "seed" in what:
-        about.append(f"seed {what['seed']}")
+    identity, limits = settings.get("what", {}), settings.get("limits", {})
+    title_parts = [title_of(identity), *([identity["method"]] if "method" in identity else [])]
+    if "seed" in identity:
+        title_parts.append(f"seed {identity['seed']}")
     return RunState(
-        title=", ".join(about),
-        measure=Measure(what.get("metric")),
-        fidelity=recorded_fidelity(what),
+        title=", ".join(title_parts),
+        measure=Measure(identity.get("metric")),
+        fidelity=recorded_fidelity(identity),
         wanted=limits.get("trials") or 0,
         limit=limits.get("walltime_limit"),
     )
@@ -267,7 +267,7 @@ def _rung_table(state: RunState) -> Table:
 def _running_table(state: RunState) -> Table:
     table = _plain_table("trial", "configuration", "budget", "time")
     now = time.monotonic()
-    shown = sorted(state.running.items())[:_MOST_RUNNING]
+    shown = sorted(state.running.items())[:_MAX_SHOWN_TRIALS]
     for number, (asked, started) in shown:
         table.add_row(str(number), str(asked.config_id), f"{asked.budget:,}", clock(now - started))
     if len(state.running) > len(shown):

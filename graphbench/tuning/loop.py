@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 TRIALS = "trials"
 _ALIVE_SECONDS = 60.0  # between events: the most time that a killed run does not count
-_NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # in reasons: they may differ between equal failures
-_MAX_IDENTICAL_FAILURES = 5  # of the first trials; then the run is ended
+_NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # numbers in a reason may differ between equal failures
+_MAX_IDENTICAL_FAILURES = 5  # if so many first trials fail for one reason, the run is ended
 
 StepsIn = Callable[[Path, int], int]
 
@@ -34,7 +34,8 @@ class Stop:
 
     Attributes:
         trials: Total number of finished trials.
-        seconds: Total wall time over all restarts; trials still running then are ended, and come first in the next run.
+        seconds: Total wall time over all restarts. Trials still running at that time are ended, and come first in the
+            next run.
     """
 
     trials: int
@@ -52,8 +53,8 @@ class Loop:
         output: Folder of the run.
         continues: Whether trials continue from checkpoints.
         observers: They are notified of every trial.
-        steps_in: Returns the steps that the last checkpoint in a configuration's folder, of a seed, has; for failed
-            trials.
+        steps_in: Takes a configuration's folder and a seed, and returns the steps of the last checkpoint there. It is
+            used for failed trials.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Loop:
         return complete
 
     def _fill(self) -> bool:
-        """Start trials while workers are free and limits allow; return whether the search has no more."""
+        """Start trials while workers are free and limits allow; return whether the search has no more trials."""
         while len(self._running) < self._execution.capacity and self._seconds_left() > 0:
             if len(self._progress.trials) + len(self._running) >= self._stop.trials:
                 return False
@@ -139,7 +140,7 @@ class Loop:
         asked, start = self._running.pop(job.number)
         trial = _trial(asked, start, outcome, self._steps(asked, start, job.folder, outcome))
         event = finished_event(trial, outcome.checkpoint, outcome.has_model, self._output)
-        with deferred_signals():  # a trial is in the journal and in the result, or in neither
+        with deferred_signals():  # a trial is in both the journal and the result, or in neither
             self._journal.append(EventKind.FINISHED, **event)
             self._progress.note_finished(trial, outcome.checkpoint, outcome.has_model)
         self._noted = time.monotonic()
@@ -154,7 +155,7 @@ class Loop:
         self._abort_if_all_fail()
 
     def _steps(self, asked: Asked, start: int, folder: Path, outcome: Outcome) -> int:
-        """Return the budget spent in a trial; of one that failed what is known."""
+        """Return the budget spent in a trial; for a failed trial, the part that is known to be spent."""
         if outcome.steps is not None:
             return outcome.steps
         if outcome.status is Status.SUCCESS:

@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _AT_STEP = re.compile(r"\bat step (\d+)")
-_OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
+_METHOD_ARGUMENTS = {"overrides", "limit", "val_limit", "root", "device"}
 
 
 @dataclass(frozen=True)
 class DatasetMethod:
     """Trains a model of this package on a dataset and returns the cost of its validation; it never opens a test split.
 
-    The model's learner decides what a budget counts (``fidelity``). Where it counts steps, a configuration is trained
-    along the schedule of the largest budget, whatever the budget of the trial, and is validated at every budget of the
-    ladder in addition to the trainer's own interval. So one that is promoted continues from its checkpoint exactly as
-    if it had been trained to the larger budget at once, bit for bit on a CPU. Where it counts training samples, every
-    trial fits the model from scratch on the first samples of the training split.
+    The model's learner decides the unit of a budget (``fidelity``). If a budget counts steps, a configuration is
+    trained along the schedule of the largest budget, whatever the budget of the trial, and is validated at every budget
+    of the ladder in addition to the trainer's regular interval. A promoted configuration therefore continues from its
+    checkpoint exactly as if it had been trained to the larger budget at once, bit for bit on a CPU. If a budget counts
+    training samples, every trial fits the model from scratch on the first samples of the training split.
 
-    The score of a trial is the best validation of its run so far, of which the trainer keeps the weights. The cost is
+    The score of a trial is the best validation score of its run so far; the trainer keeps the weights that reached it.
+    The cost is
     ``1 - score`` for metrics between 0 and 1 where higher is better, ``-score`` for other metrics where higher is
     better, and the score itself for errors and losses.
 
@@ -59,7 +60,8 @@ class DatasetMethod:
         dataset: Id or alias of one dataset.
         model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
             default.
-        budgets: The ladder: rising budgets in steps, of which the last one ends the schedule, or in training samples.
+        budgets: The ladder: rising budgets in training samples or in steps. The schedule ends at the last budget in
+            steps.
         overrides: Changes of the configuration in all trials: dotted key -> value, or ``key=value`` strings.
         limit: Train and validate on the first ``limit`` samples of the splits.
         val_limit: Validate on the first ``val_limit`` samples instead.
@@ -68,7 +70,8 @@ class DatasetMethod:
 
     Raises:
         UnknownDataset: If no dataset has that name.
-        ConfigError: If several datasets are named, the budgets do not rise, or an override sets what the search sets.
+        ConfigError: If several datasets are named, the budgets do not rise, or an override sets a key that the search
+            sets.
     """
 
     dataset: str
@@ -112,8 +115,9 @@ class DatasetMethod:
         Args:
             config: Dotted key -> value, e.g. ``{"training.lr": 3e-4, "model.hidden": 128}``.
             seed: Seed of weights, data order and dropout.
-            budget: Optimizer steps in all, those before the checkpoint included; or training samples.
-            checkpoint: What the last smaller budget returned; None where the configuration is new, or not continued.
+            budget: Total number of optimizer steps, including the steps before the checkpoint; or training samples.
+            checkpoint: The checkpoint that the last smaller budget returned; None if the configuration is new or is not
+                continued.
             folder: The configuration's folder. An interrupted run in it is continued. None trains in a temporary
                 folder, from which nothing can be continued.
 
@@ -135,7 +139,7 @@ class DatasetMethod:
 
     @cached_property
     def fidelity(self) -> Fidelity:
-        """What the budgets count."""
+        """The unit that the budgets count."""
         return fidelity_of(load_config(self.dataset, self.model, family=self.card.family))
 
     @property
@@ -155,7 +159,7 @@ class DatasetMethod:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What identifies a search, in JSON values: data, card, model configuration, overrides, limits."""
+        """The identity of a search, in JSON values: data, card, model configuration, overrides, limits."""
         from graphbench.data.store.layout import data_fingerprint
         from graphbench.training.identity import card_meaning
 
@@ -184,11 +188,11 @@ class DatasetMethod:
 
     @property
     def worst_cost(self) -> float | None:
-        """The largest possible cost; None if costs have no bound, as those of errors."""
-        about = METRICS.get(self.metric)
-        if about is None or not about.higher_is_better or math.isinf(about.lowest):
+        """The largest possible cost; None if costs have no bound, like the costs of error metrics."""
+        metric = METRICS.get(self.metric)
+        if metric is None or not metric.higher_is_better or math.isinf(metric.lowest):
             return None
-        return cost_of(about.lowest, self.metric)
+        return cost_of(metric.lowest, self.metric)
 
     def score_of(self, cost: float) -> float:
         """Return the score, in its natural direction, of a cost."""
@@ -209,14 +213,22 @@ class DatasetMethod:
         fixed = cast(Mapping[str, Any], self.overrides)
         _refuse_both(config, fixed)
         changes = {**fixed, **config}
-        about: dict[str, Any] = {"family": self.card.family, "seed": seed, "limit": self.limit}
         budget = self.budgets[-1] if budget is None else budget
+        steps: int | None = None
         if self.fidelity == STEPS:
             changes |= {"training.schedule_steps": self.budgets[-1], "training.eval_at": list(self.budgets[:-1])}
-            about["steps"] = budget
+            steps = budget
         else:
             changes["training.train_limit"] = budget
-        return load_config(self.dataset, self.model, overrides=changes, **about)
+        return load_config(
+            self.dataset,
+            self.model,
+            family=self.card.family,
+            overrides=changes,
+            seed=seed,
+            limit=self.limit,
+            steps=steps,
+        )
 
     def steps_in(self, folder: Path, seed: int) -> int:
         """Return the steps that the last checkpoint in a configuration's folder has; 0 without one."""
@@ -230,16 +242,18 @@ class DatasetMethod:
             return 0
 
     def baseline(self, config: Mapping[str, Any], budget: int | None = None) -> dict[str, Any]:
-        """Return a configuration file that trains a configuration to a budget, None for the largest, as the search did.
+        """Return a configuration file that trains a configuration to a budget as the search did.
+
+        A budget of None is the largest budget.
 
         ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless the
         search selects them on fewer samples (``val_limit``).
         """
-        found = self.run_config(config, budget=budget)
-        run = found.to_dict()
-        left_out = {"seed"} if found.training.steps < self.budgets[-1] else {"seed", "schedule_steps"}
+        config_of_run = self.run_config(config, budget=budget)
+        run = config_of_run.to_dict()
+        left_out = {"seed"} if config_of_run.training.steps < self.budgets[-1] else {"seed", "schedule_steps"}
         if self.fidelity != STEPS:  # settings of steps would be read as if they mattered
-            left_out |= run["training"].keys() - found.training.model_dump(exclude_defaults=True).keys()
+            left_out |= run["training"].keys() - config_of_run.training.model_dump(exclude_defaults=True).keys()
         training = {key: value for key, value in run["training"].items() if key not in left_out}
         model = {key: value for key, value in run["model"].items() if (key, value) != ("kind", "graph")}
         return {"model": model, "training": training}
@@ -267,7 +281,7 @@ class DatasetMethod:
                 data[split]
 
     def _home(self, folder: Path, seed: int, budget: int) -> Path:
-        """Return the folder of a run; runs that are not continued have one each."""
+        """Return the folder of a run; each run that is not continued has a separate folder."""
         return Path(folder) / (f"seed{seed}" if self.continues else f"seed{seed}-{budget}")
 
     def _limits(self, run: RunConfig) -> tuple[tuple[str, int], ...]:
@@ -310,9 +324,9 @@ class DatasetMethod:
 
 
 def _note_steps(error: FloatingPointError, before: int) -> None:
-    """Set on an error of the trainer, whose message names the step, how many steps the trial has done."""
-    if found := _AT_STEP.search(str(error)):
-        error.steps = max(0, int(found[1]) - before)  # type: ignore[attr-defined]
+    """Set the attribute ``steps`` of a trainer's error: the steps that the trial has done, read from the message."""
+    if match := _AT_STEP.search(str(error)):
+        error.steps = max(0, int(match[1]) - before)  # type: ignore[attr-defined]
 
 
 def search_of_dataset(
@@ -320,7 +334,8 @@ def search_of_dataset(
 ) -> tuple[OptimizationArgs, DatasetMethod]:
     """Return the settings and the training method of :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
 
-    The default configuration of the search has the model's own values, as far as they are in the space.
+    The default configuration of the search has the values of the model's configuration, as far as they are in the
+    space.
 
     Args:
         dataset: Id or alias of one dataset.
@@ -335,17 +350,17 @@ def search_of_dataset(
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
     """
-    of_method = {name: settings.pop(name) for name in _OF_THE_METHOD & settings.keys()}
+    method_arguments = {name: settings.pop(name) for name in _METHOD_ARGUMENTS & settings.keys()}
     card = _single_card(dataset)
-    about = load_config(card.address, model, family=card.family, overrides=of_method.get("overrides"))
-    seed, fidelity, most = settings.get("seed", 0), fidelity_of(about), None
-    output = Path("runs", "tune", *card.address.replace(":", "-").split("/"), f"{about.model_name}-seed{seed}")
+    config = load_config(card.address, model, family=card.family, overrides=method_arguments.get("overrides"))
+    seed, fidelity, most = settings.get("seed", 0), fidelity_of(config), None
+    output = Path("runs", "tune", *card.address.replace(":", "-").split("/"), f"{config.model_name}-seed{seed}")
     if settings.get("space") is None:
-        settings["space"] = about.model_name
+        settings["space"] = config.model_name
     if settings.setdefault("fidelity", fidelity.name) != fidelity.name:
-        raise ConfigError(f"budgets of {about.model_name} count {fidelity.name}, not {settings['fidelity']}")
+        raise ConfigError(f"budgets of {config.model_name} count {fidelity.name}, not {settings['fidelity']}")
     if fidelity == SAMPLES:
-        count, limit = card.split(about.training.train_split).count, of_method.get("limit")
+        count, limit = card.split(config.training.train_split).count, method_arguments.get("limit")
         most = count if limit is None else min(count, limit)
     settings = with_space_file(settings, card.domain, most)
     if most is not None:
@@ -353,7 +368,7 @@ def search_of_dataset(
     args = OptimizationArgs.of({"output": output, **settings})
     if most is not None and args.max_budget > most:
         raise ConfigError(f"max_budget={args.max_budget} is more than the {counted(most, 'training sample')} there are")
-    method = DatasetMethod(card.address, model, budgets=args.budgets, **of_method)
+    method = DatasetMethod(card.address, model, budgets=args.budgets, **method_arguments)
     if args.cluster is None:
         _require_device(method.device)
     _refuse_keys_of_the_search(args.space)

@@ -51,8 +51,8 @@ class Best:
     Attributes:
         config: The best configuration: hyperparameters by name.
         cost: Its cost at the largest budget that was reached.
-        score: The same in the metric's natural direction for models of this package; the cost for other training
-            methods.
+        score: The cost as a score in the metric's natural direction, for models of this package; the cost itself for
+            other training methods.
         trials: All finished trials, in the order in which they were proposed. Failed ones have no cost.
         model: The configuration's model at ``max_budget`` if the training method returns models; else None.
         path: Folder of the run.
@@ -78,20 +78,20 @@ class Best:
 class Optimizer:
     """Tunes a training method by multi-fidelity search; a run that was interrupted is continued.
 
-    Every trial runs in a process of its own. One that raises, returns NaN, takes too long, needs too much memory or
-    dies is recorded with its reason and does not end the run. A configuration that is promoted to a larger budget is
-    given the checkpoint it returned before.
+    Every trial runs in a separate process. A trial that raises, returns NaN, takes too long, needs too much memory or
+    dies is recorded with its reason and does not end the run. A configuration that is promoted to a larger budget gets
+    the checkpoint it returned before.
 
     Args:
         optimization_args: The settings, see :class:`~graphbench.tuning.settings.OptimizationArgs`: a mapping, a
             dataclass, or any object with these attributes.
-        training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) with a budget, such
-            as a number of optimizer steps, and returns a cost, lower is better, or a mapping or an object with ``cost``
-            and more, such as :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it
-            is given the path that the last smaller budget of the configuration returned, or None; where it has
-            ``folder``, a folder of the configuration's own, which exists until the configuration can no longer be
-            promoted. It travels to other processes, so it must be possible to pickle it; functions of a script or
-            notebook are.
+        training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) with a budget, e.g. a
+            number of optimizer steps. It returns a cost (lower is better), or a mapping or an object with ``cost`` and
+            further fields, e.g. :class:`~graphbench.tuning.trials.TrialResult`. If its signature has ``checkpoint``, it
+            gets the path that the last smaller budget of the configuration returned, or None. If its signature has
+            ``folder``, it gets a folder of this configuration alone, which exists until the configuration can no longer
+            be promoted. The method travels to other processes, so it must be possible to pickle it; functions of a
+            script or notebook can be pickled.
 
     Raises:
         ConfigError: If a setting is unknown, missing or refused, or the training method cannot be called this way.
@@ -128,8 +128,8 @@ class Optimizer:
         """Run the search, or continue it, and return the best configuration.
 
         With one worker, the same settings and seed give the same trials, also across interruptions. A run in which no
-        trial succeeded starts from its first trial. ``result.json`` is written whenever the run stops, also by
-        an error or Ctrl-C; the report only when it stops by itself.
+        trial succeeded starts from its first trial. ``result.json`` is written whenever the run stops, also by an error
+        or Ctrl-C; the report is written only when the run stops by itself.
 
         Args:
             observers: They are notified of every trial, e.g. a :class:`~graphbench.tuning.live.LiveDisplay`.

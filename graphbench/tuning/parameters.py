@@ -1,7 +1,7 @@
 """Hyperparameters in reports: on a scale from 0 to 1, as a number for a model, and as text.
 
-They are read from the plain form in which results keep a space (:func:`graphbench.tuning.space.describe`), so that a
-report needs neither the run nor the library the space came from.
+Hyperparameters are read from the plain form of a space in results (:func:`graphbench.tuning.space.describe`), so that a
+report needs neither the run nor the library that the space came from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LISTS = ("choices", "sequence")
 _LIMITS = {"values", "greater_than", "less_than"}  # conditions of other kinds are not read
-_MOST_LISTED = 8  # values of a longer list are shortened
+_MAX_LISTED = 8  # values of a longer list are shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Condition:
     Attributes:
         parent: Name of the parent.
         values: Values of the parent; None if there is a limit.
-        above: The parent's value must be larger; None for no such limit.
-        below: The parent's value must be smaller; None for no such limit.
+        above: Limit that the parent's value must exceed; None for no lower limit.
+        below: Limit that the parent's value must stay below; None for no upper limit.
     """
 
     parent: str
@@ -53,15 +53,15 @@ class Parameter:
     """One hyperparameter of a space.
 
     Attributes:
-        name: Its name, e.g. ``training.lr``.
-        default: Its default value.
-        values: All its values in order, of a parameter that is a list; empty for a range.
+        name: The name, e.g. ``training.lr``.
+        default: The default value.
+        values: All values in order, if the parameter is a list; empty for a range.
         low: Lower bound of a range, included.
         high: Upper bound of a range, included.
         whole: Whether a range holds integers alone.
         log: Whether a range is searched on a logarithmic scale.
         ordered: Whether the values have an order.
-        conditions: Its conditions; all must hold.
+        conditions: The conditions under which the parameter is active; all must hold.
     """
 
     name: str
@@ -76,12 +76,12 @@ class Parameter:
 
     @property
     def varies(self) -> bool:
-        """Whether it has more than one value."""
+        """Whether the parameter has more than one value."""
         return len(self.values) > 1 or (not self.values and self.high > self.low)
 
     @property
     def has_default(self) -> bool:
-        """Whether its default is known."""
+        """Whether the default is known."""
         return self.default is not None or None in self.values
 
     @property
@@ -91,7 +91,7 @@ class Parameter:
 
     @property
     def range_text(self) -> str:
-        """Its values, e.g. ``1e-06 to 0.1, logarithmic``, and its conditions."""
+        """The values, e.g. ``1e-06 to 0.1, logarithmic``, and the conditions."""
         if self.values:
             shown = _listed(self.values)
         else:
@@ -99,14 +99,14 @@ class Parameter:
         return "; ".join((shown, *map(str, self.conditions)))
 
     def code(self, value: Any) -> float:
-        """Return a value as a number: its logarithm on a logarithmic scale, its place in a list.
+        """Return a value as a number: its logarithm on a logarithmic scale, its index in a list.
 
-        A value that is not in the list has the default's place.
+        A value that is not in the list has the default's index.
         """
         if not self.values:
             return self._scaled(float(value))
-        places = [place for place, own in enumerate(self.values) if _same(own, value)]
-        return float(places[0]) if places else (0.0 if _same(value, self.default) else self.code(self.default))
+        indices = [index for index, listed in enumerate(self.values) if _same(listed, value)]
+        return float(indices[0]) if indices else (0.0 if _same(value, self.default) else self.code(self.default))
 
     def place(self, value: Any) -> float:
         """Return where a value lies on the parameter's scale, from 0 to 1."""
@@ -146,22 +146,22 @@ def read_parameters(described: Mapping[str, Any], configurations: Iterable[Mappi
 
 def active_codes(parameters: Sequence[Parameter], codes: Floats) -> Floats:
     """Return codes ``[..., parameters]`` in which every inactive parameter has its default."""
-    places = {parameter.name: place for place, parameter in enumerate(parameters)}
+    columns_of = {parameter.name: column for column, parameter in enumerate(parameters)}
     active: dict[str, NDArray[np.bool_]] = {}
 
     def is_active(parameter: Parameter) -> NDArray[np.bool_]:
         if parameter.name not in active:
             active[parameter.name] = np.ones(codes.shape[:-1], dtype=bool)
             for condition in parameter.conditions:
-                if condition.parent in places:
-                    parent = parameters[places[condition.parent]]
-                    holds = is_active(parent) & _holds(condition, parent, codes[..., places[parent.name]])
+                if condition.parent in columns_of:
+                    parent = parameters[columns_of[condition.parent]]
+                    holds = is_active(parent) & _holds(condition, parent, codes[..., columns_of[parent.name]])
                     active[parameter.name] = active[parameter.name] & holds
         return active[parameter.name]
 
     columns = [
-        np.where(is_active(parameter), codes[..., place], parameter.code(parameter.default))
-        for place, parameter in enumerate(parameters)
+        np.where(is_active(parameter), codes[..., column], parameter.code(parameter.default))
+        for column, parameter in enumerate(parameters)
     ]
     return np.stack(columns, axis=-1)
 
@@ -169,12 +169,12 @@ def active_codes(parameters: Sequence[Parameter], codes: Floats) -> Floats:
 def short_names(names: Sequence[str]) -> dict[str, str]:
     """Return the shortest unique ending of each dotted name: ``lr`` for ``training.lr``."""
     parts = {name: name.split(".") for name in names}
-    found = {}
+    shortened = {}
     for name in names:
         endings = (".".join(parts[name][-count:]) for count in range(1, len(parts[name]) + 1))
         others = [other for other in names if other != name]
-        found[name] = next((e for e in endings if not any(f".{o}".endswith(f".{e}") for o in others)), name)
-    return found
+        shortened[name] = next((e for e in endings if not any(f".{o}".endswith(f".{e}") for o in others)), name)
+    return shortened
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -184,7 +184,7 @@ def config_text(config: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value of a configuration for people: four digits of a float, JSON of anything but text."""
+    """Return a value of a configuration as readable text: four digits of a float, JSON of anything but text."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -195,26 +195,28 @@ def value_text(value: Any) -> str:
 def _parameter(
     name: str, entry: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]], tried: Sequence[Any]
 ) -> Parameter:
-    own = tuple(_condition(item) for item in conditions if item.get("child") == name and item.keys() & _LIMITS)
+    own_conditions = tuple(
+        _condition(item) for item in conditions if item.get("child") == name and item.keys() & _LIMITS
+    )
     default = entry.get("default", entry.get("default_value", tried[0] if tried else None))
     kind = str(entry.get("type", ""))
     if "value" in entry:
-        return Parameter(name, entry["value"], values=(entry["value"],), conditions=own)
+        return Parameter(name, entry["value"], values=(entry["value"],), conditions=own_conditions)
     for key in _LISTS:
         if key in entry:
             return Parameter(
-                name, default, values=tuple(entry[key]), ordered=kind.startswith("ordinal"), conditions=own
+                name, default, values=tuple(entry[key]), ordered=kind.startswith("ordinal"), conditions=own_conditions
             )
-    given = entry.get("range", (entry.get("lower"), entry.get("upper")))
-    numbers = [v for v in (*given, *tried, default) if isinstance(v, int | float) and not isinstance(v, bool)]
+    bounds = entry.get("range", (entry.get("lower"), entry.get("upper")))
+    numbers = [v for v in (*bounds, *tried, default) if isinstance(v, int | float) and not isinstance(v, bool)]
     if not numbers:
-        return Parameter(name, default, values=tuple(dict.fromkeys(map(value_text, tried))), conditions=own)
+        return Parameter(name, default, values=tuple(dict.fromkeys(map(value_text, tried))), conditions=own_conditions)
     log, whole = bool(entry.get("log", False)) and min(numbers) > 0, "int" in kind
-    return Parameter(name, default, (), min(numbers), max(numbers), whole=whole, log=log, conditions=own)
+    return Parameter(name, default, (), min(numbers), max(numbers), whole=whole, log=log, conditions=own_conditions)
 
 
 def _listed(values: Sequence[Any]) -> str:
-    if len(values) <= _MOST_LISTED:
+    if len(values) <= _MAX_LISTED:
         return ", ".join(map(value_text, values))
     first, second, last = (value_text(value) for value in (*values[:2], values[-1]))
     return f"{first}, {second}, ..., {last} ({len(values)} values)"

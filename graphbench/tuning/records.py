@@ -27,24 +27,24 @@ SETTINGS = "settings.json"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
-_UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
+_UNIMPORTANT = ("space_file",)  # keys that do not identify a run: the content of the space counts, not its file
 
 
 def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
-    """Return the settings of a run: ``what`` and ``space`` identify it, ``limits`` may change.
+    """Return the settings of a run: ``what`` and ``space`` identify the run, ``limits`` may change.
 
     Args:
         args: The settings.
-        method: The training method; if it has a mapping ``description``, that is part of ``what``.
+        method: The training method; if it has a mapping ``description``, the mapping is part of ``what``.
     """
-    about = getattr(method, "description", None)
-    if not isinstance(about, Mapping):
+    description = getattr(method, "description", None)
+    if not isinstance(description, Mapping):
         name = getattr(method, "__qualname__", None) or type(method).__qualname__
-        about = {"training_method": name}
+        description = {"training_method": name}
     fidelity = {} if args.fidelity == STEPS.name else {"fidelity": args.fidelity}
     return {
         "schema": SCHEMA,
-        "what": {**about, **{key: getattr(args, key) for key in _SEARCH}, **fidelity},
+        "what": {**description, **{key: getattr(args, key) for key in _SEARCH}, **fidelity},
         "space": describe(args.space),
         "limits": {key: getattr(args, key) for key in _LIMITS}
         | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
@@ -54,9 +54,9 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
 
 
 def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, *, retry_failed: bool = False) -> None:
-    """Compare the settings of a run with those in its journal.
+    """Compare the settings of a run with the settings in its journal.
 
-    Code may be mended while no trial has succeeded, and where failed trials are run again. That of a user's own
+    The code may be corrected while no trial has succeeded, and where failed trials are run again. The code of a user's
     training method may change at any time, with a warning.
 
     Args:
@@ -66,8 +66,8 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, 
         retry_failed: Whether the trials that failed are run again.
 
     Raises:
-        ConfigError: If they identify another search, or trials have succeeded with other code; the message names all
-            differences.
+        ConfigError: If the settings identify another search, or trials have succeeded with other code; the message
+            names all differences.
     """
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
@@ -95,7 +95,7 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, 
 
 
 def _check_code(journal: Journal, changes: list[str], output: Path, *, refused: bool) -> None:
-    """Refuse, or warn of, trials that succeeded with other code."""
+    """Refuse trials that succeeded with other code, or warn of them."""
     if not changes or not _has_success(journal):
         return
     if not refused:
@@ -108,25 +108,25 @@ def _check_code(journal: Journal, changes: list[str], output: Path, *, refused: 
 
 
 def _has_success(journal: Journal) -> bool:
-    """Return whether a trial of the search has succeeded since it last began."""
-    found = False
+    """Return whether a trial has succeeded since the search last began."""
+    succeeded = False
     for event in journal.past:
         if event["event"] == EventKind.FINISHED:
-            found = found or Trial.from_json(event["trial"]).succeeded
+            succeeded = succeeded or Trial.from_json(event["trial"]).succeeded
         elif event["event"] == EventKind.RESTARTED:
-            found = False
-    return found
+            succeeded = False
+    return succeeded
 
 
-def _differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Return the values that differ, by dotted key; of a mapping that is new or gone, the mapping as a whole."""
+def _differences(before: Any, now: Any, key_path: str = "") -> list[str]:
+    """Return the values that differ, by dotted key; a mapping that is new or gone counts as one value."""
     if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
-        return [] if before == now else [f"{place} was {before!r}, is now {now!r}"]
+        return [] if before == now else [f"{key_path} was {before!r}, is now {now!r}"]
     return [
         text
         for key in {**before, **now}
         if key not in _UNIMPORTANT
-        for text in _differences(before.get(key, "nothing"), now.get(key, "nothing"), f"{place}.{key}".lstrip("."))
+        for text in _differences(before.get(key, "nothing"), now.get(key, "nothing"), f"{key_path}.{key}".lstrip("."))
     ]
 
 
@@ -180,7 +180,7 @@ def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int
     """Return the largest budget of a run, the largest that was reached, and how many trials are needed to reach it.
 
     Args:
-        what: What was tuned and how it was searched.
+        what: The identity of the run: the tuned model, its data and the settings of the search.
         best: The incumbent, which is at the largest budget that was reached; None before the first success.
     """
     rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])

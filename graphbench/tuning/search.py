@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smac.runhistory import TrialInfo, TrialValue
 
 _FIRST_COST_OF_FAILURES = 1.0  # before a trial succeeds
-_DRAWS = 1000  # samples that were seen before, until random search takes the space as exhausted
+_DRAWS = 1000  # repeated samples seen before, after which random search takes the space as exhausted
 
 
 class Search(ABC):
@@ -50,7 +50,7 @@ class Search(ABC):
         return Asked(self._number - 1, config_id, values, budget, self._seed)
 
     def tell(self, trial: Trial) -> None:
-        """Learn the result of a trial, also of one that this search did not propose."""
+        """Learn the result of a trial, including trials that this search did not propose."""
         return
 
     def reopen(self, trial: Trial) -> None:
@@ -73,8 +73,10 @@ class Search(ABC):
     def _configuration(self, config: Mapping[str, Any]) -> Configuration:
         from ConfigSpace import Configuration
 
-        given = Configuration(self._space, values=dict(config))
-        return Configuration(self._space, vector=given.get_array())  # the form, and so the hash, of sampled ones
+        configuration = Configuration(self._space, values=dict(config))
+        return Configuration(
+            self._space, vector=configuration.get_array()
+        )  # the form, and so the hash, of sampled ones
 
 
 class RandomSearch(Search):
@@ -104,8 +106,8 @@ class SmacSearch(Search):
         space: The search space.
         rungs: Budgets, rising.
         eta: One configuration of ``eta`` is promoted.
-        seed: Of the search; also what every trial is given.
-        modelled: Choose by the random forest, else at random.
+        seed: Seed of the search; every trial gets the same seed.
+        modelled: Whether the random forest chooses configurations; otherwise they are drawn at random.
         worst_cost: Cost of failed trials; None for the largest cost so far, 1.0 before any.
 
     Raises:
@@ -132,14 +134,14 @@ class SmacSearch(Search):
         assert isinstance(self._smac.intensifier, RungHyperband)
         self._hyperband = self._smac.intensifier
         self._asked: dict[int, TrialInfo] = {}
-        self._failed: dict[int, tuple[TrialInfo, float]] = {}  # with what each cost at first
+        self._failed: dict[int, tuple[TrialInfo, float]] = {}  # trial number -> trial and its first cost
         self._least = -math.inf if worst_cost is None else worst_cost
         self._worst = -math.inf
 
     def tell(self, trial: Trial) -> None:
         """Learn the result of a trial.
 
-        The cost of a failure is never below that of a success: it rises with the largest known cost.
+        The cost of a failure is never below the cost of a success: it rises with the largest known cost.
         """
         info = self._asked.pop(trial.number, None) or self._foreign(trial)
         cost = trial.measured if trial.succeeded else self._cost_of_failures
@@ -160,7 +162,7 @@ class SmacSearch(Search):
         self._asked[trial.number] = info
 
     def promotable(self) -> set[int]:
-        """Return the ids of all configurations of unfinished rungs, or that may still be put on a rung."""
+        """Return the ids of all configurations that are on unfinished rungs, or that may still be put on a rung."""
         if not self._hyperband.has_started:
             return {config_id for config_id, _ in self._known.values()}
         texts = [_text(config) for config in self._hyperband.open_configs]
@@ -208,7 +210,7 @@ def make_search(
         space: The search space; it is copied.
         rungs: Budgets, rising.
         eta: One configuration of ``eta`` is promoted.
-        seed: Of the search; also what every trial is given.
+        seed: Seed of the search; every trial gets the same seed.
         worst_cost: Smallest cost of failed trials; None for the largest cost so far, 1.0 before any. It is never below
             the cost of a success.
     """

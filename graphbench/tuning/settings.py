@@ -35,11 +35,11 @@ class OptimizationArgs(StrictModel):
         space: The search space: a ``ConfigSpace.ConfigurationSpace``; a mapping from names to hyperparameters, e.g.
             ``{"lr": {"type": "float", "range": [1e-6, 0.1], "log": True}}`` (see
             :func:`graphbench.tuning.space.space_from`); the name of a file in ``hpo/``, e.g. ``algoreas/gin``; or the
-            path of such a file. A file also gives budgets, eta, fidelity and trials unless they are given here. It is
-            stored as a ``ConfigurationSpace``.
+            path of a file of this form. A file also gives budgets, eta, fidelity and trials unless they are given here.
+            The space is stored as a ``ConfigurationSpace``.
         min_budget: Smallest budget of a trial.
         max_budget: Largest budget of a trial.
-        fidelity: What a budget counts, for displays and reports: optimizer ``steps`` or training ``samples``.
+        fidelity: The unit of a budget, for displays and reports: optimizer ``steps`` or training ``samples``.
         trials: Total number of trials, over all restarts.
         walltime_limit: Seconds of the run, over all restarts, after which no trial is started and running ones are
             ended; None for no limit.
@@ -79,7 +79,7 @@ class OptimizationArgs(StrictModel):
 
     @classmethod
     def of(cls, settings: Any) -> OptimizationArgs:
-        """Return the settings in a mapping, a dataclass or any object with such attributes.
+        """Return the settings in a mapping, a dataclass or any object with attributes of these names.
 
         Raises:
             ConfigError: If a setting is unknown, missing or refused; the message names it, its value and the remedy.

@@ -18,10 +18,10 @@ from smac.main.config_selector import ConfigSelector
 
 
 class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
-    """An initial design whose configurations a subclass chooses.
+    """An initial design; a subclass chooses its configurations.
 
-    SMAC's own ``select_configurations`` adds the default configuration last; it is overridden as a whole, so that the
-    default is the first trial. ``_select_configurations`` is abstract in SMAC and must exist.
+    SMAC's ``select_configurations`` adds the default configuration last. A subclass overrides the whole method, so that
+    the default is the first trial. ``_select_configurations`` is abstract in SMAC and must exist.
     """
 
     def __init__(self, scenario: Scenario, count: int) -> None:
@@ -39,7 +39,7 @@ class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
 
     @property
     def count(self) -> int:
-        """How many configurations are wanted, after SMAC's limits; it has no public name for it."""
+        """The number of configurations after SMAC's limits are applied; SMAC has no public name for it."""
         return int(self._n_configs)
 
     def _select_configurations(self) -> list[Configuration]:
@@ -49,9 +49,9 @@ class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
 class StepwiseHyperband(Hyperband):  # type: ignore[misc]
     """Hyperband that a subclass steps through, with a given seed and number of brackets.
 
-    SMAC makes a list of seeds per trial (``_tf_seeds``) and counts its brackets (``_s_max``) by a quotient of
-    logarithms, whose rounding error loses a budget. Both are set in ``__post_init__``, which SMAC calls before its
-    iterator starts, so they are replaced after that call.
+    SMAC makes a list of seeds per trial (``_tf_seeds``) and computes its number of brackets (``_s_max``) from a
+    quotient of logarithms; the rounding error of the quotient loses a budget. SMAC sets both attributes in
+    ``__post_init__`` before its iterator starts, so this class replaces them after that call.
     """
 
     def __init__(self, scenario: Scenario, brackets: int, eta: int) -> None:
@@ -75,7 +75,7 @@ class StepwiseHyperband(Hyperband):  # type: ignore[misc]
 
 
 class Selector(ConfigSelector):  # type: ignore[misc]
-    """Trains the surrogate again also when only the budget that it considers has changed.
+    """Trains the surrogate again even if only the budget that it considers has changed.
 
     SMAC trains it only when the number of observations (``_previous_entries``) has changed; -1 equals no number.
     """

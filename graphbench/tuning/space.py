@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from graphbench.training.config import RunConfig
     from graphbench.tuning.space_models import Parameter
 
-_SHOWN_DIGITS = 12  # of defaults that ConfigSpace computes, so that they are described alike on every machine
+_SHOWN_DIGITS = 12  # digits of the defaults that ConfigSpace computes, so that every machine describes them alike
 _RANGES = {"uniform_float": "float", "uniform_int": "int"}
 _COMPARED = {"GT": "greater_than", "LT": "less_than"}
 _SECTIONS = {"space", "conditions", "forbidden"}
@@ -50,9 +50,9 @@ class Source:
     lines: Mapping[Place, int] = field(default_factory=dict)
 
     def at(self, place: Place) -> str:
-        """Return file, line and key of a place, with the line of the innermost place around it that has one."""
-        known = (place[:length] for length in range(len(place), 0, -1))
-        line = next((self.lines[part] for part in known if part in self.lines), None)
+        """Return file, line and key of a place; a place without a line gets the line of the innermost place around."""
+        enclosing = (place[:length] for length in range(len(place), 0, -1))
+        line = next((self.lines[outer] for outer in enclosing if outer in self.lines), None)
         shown = place[1:] if place[:1] == ("space",) else place
         key = dotted(shown)
         return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
@@ -79,7 +79,7 @@ def space_from(
         conditions: ``{child, parent, values: [...]}``, ``{child, parent, greater_than}`` or ``{..., less_than}``: the
             child exists only where the parent's value fulfils the condition; all conditions of a child must hold.
         forbidden: Combinations ``{name: value, name: value}`` that never occur; a list means any of several values.
-        source: The file or mapping of all this, for messages.
+        source: The file or mapping that holds the space, for messages.
 
     Raises:
         ConfigError: If a part is refused; the message names place, value and remedy.
@@ -106,7 +106,7 @@ def build_space(
     """Return the search space of parts that are valid separately.
 
     Raises:
-        ConfigError: If they do not fit together; the message names place, value and remedy.
+        ConfigError: If the parts do not fit together; the message names place, value and remedy.
     """
     from ConfigSpace import ConfigurationSpace
 
@@ -126,25 +126,25 @@ def to_plain(configuration: Configuration) -> dict[str, Any]:
         ConfigError: If a ready-made space holds a value that JSON cannot.
     """
     space, vector = configuration.config_space, configuration.get_array()
-    found = {}
+    values = {}
     for name in space:
-        place = vector[space.index_of[name]]
-        if np.isnan(place):
+        position = vector[space.index_of[name]]
+        if np.isnan(position):
             continue
-        known = values_of(space[name])
-        if known is None:
-            found[name] = plain(configuration[name], name)
-        else:  # ConfigSpace's own look-up makes one NumPy type of all choices
-            found[name] = plain(known[round(place) if len(known) > 1 else 0], name)
-    return found
+        choices = values_of(space[name])
+        if choices is None:
+            values[name] = plain(configuration[name], name)
+        else:  # the look-up of ConfigSpace makes one NumPy type of all choices
+            values[name] = plain(choices[round(position) if len(choices) > 1 else 0], name)
+    return values
 
 
 def describe(space: ConfigurationSpace) -> dict[str, Any]:
     """Return the written form of a space: ``space``, ``conditions`` and ``forbidden``.
 
-    It identifies the space: it is equal for spaces of equal content in any order, in every process and on every
-    machine. Parts without a written form (weights, other distributions, other conditions of ready-made spaces) are in
-    the form of ConfigSpace.
+    The written form identifies the space: it is equal for spaces of equal content in any order, in every process and on
+    every machine. Parts without a written form (weights, other distributions, other conditions of ready-made spaces)
+    are in the form of ConfigSpace.
 
     Raises:
         ConfigError: If a ready-made space holds a value that JSON cannot.
@@ -230,12 +230,12 @@ def _canonical(value: Any) -> str:
 
 def _looked_up(values: Mapping[str, Any], key: str) -> Any:
     """Return the value at a dotted key of nested mappings; ``NOTHING`` if there is none."""
-    found: Any = values
+    value: Any = values
     for part in key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
+        if not isinstance(value, Mapping) or part not in value:
             return NOTHING
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def _add_conditions(space: ConfigurationSpace, written: Sequence[Condition], source: Source) -> None:
@@ -292,14 +292,16 @@ def _forbidden(
 
     clauses: list[ForbiddenEqualsClause | ForbiddenInClause] = []
     for name, value in combination.items():
-        own = (*place, name)
-        parameter = _named(space, name, own, source)
+        value_place = (*place, name)
+        parameter = _named(space, name, value_place, source)
         if isinstance(value, list) and matching(parameter, value) is NOTHING:
             if not value:
-                source.refuse(own, "expected a value or a list of values, got an empty list")
-            clauses.append(ForbiddenInClause(parameter, [_known_value(parameter, v, own, source) for v in value]))
+                source.refuse(value_place, "expected a value or a list of values, got an empty list")
+            clauses.append(
+                ForbiddenInClause(parameter, [_known_value(parameter, v, value_place, source) for v in value])
+            )
         else:
-            clauses.append(ForbiddenEqualsClause(parameter, _known_value(parameter, value, own, source)))
+            clauses.append(ForbiddenEqualsClause(parameter, _known_value(parameter, value, value_place, source)))
     return clauses[0] if len(clauses) == 1 else ForbiddenAndConjunction(*clauses)
 
 
@@ -311,16 +313,16 @@ def _named(space: ConfigurationSpace, name: str, place: Place, source: Source) -
 
 
 def _known_value(parameter: Any, value: Any, place: Place, source: Source) -> Any:
-    """Return a written value in the hyperparameter's own type."""
-    found = matching(parameter, value)
-    if found is NOTHING:
-        known = values_of(parameter)
-        if known is None:
-            about = f", whose range is [{parameter.lower}, {parameter.upper}]"
+    """Return a written value in the hyperparameter's type."""
+    typed = matching(parameter, value)
+    if typed is NOTHING:
+        allowed = values_of(parameter)
+        if allowed is None:
+            hint = f", whose range is [{parameter.lower}, {parameter.upper}]"
         else:
-            about = f"{closest(value, known)} (values: {listed(known)})"
-        source.refuse(place, f"{value!r} is no value of {parameter.name}{about}")
-    return found
+            hint = f"{closest(value, allowed)} (values: {listed(allowed)})"
+        source.refuse(place, f"{value!r} is no value of {parameter.name}{hint}")
+    return typed
 
 
 def _path(parents: Mapping[str, set[str]], start: str, goal: str) -> list[str] | None:
@@ -349,10 +351,10 @@ def values_of(parameter: Parameter) -> Sequence[Any] | None:
 
 
 def matching(parameter: Parameter, value: Any) -> Any:
-    """Return a plain value in the hyperparameter's own type, or ``NOTHING`` if it is not one of its values."""
-    known = values_of(parameter)
-    if known is not None:
-        return next((own for own in known if same(plain(own, parameter.name), value)), NOTHING)
+    """Return a plain value in the hyperparameter's type, or ``NOTHING`` if it is not one of its values."""
+    allowed = values_of(parameter)
+    if allowed is not None:
+        return next((typed for typed in allowed if same(plain(typed, parameter.name), value)), NOTHING)
     if isinstance(value, bool) or not isinstance(value, int | float) or not bool(parameter.legal_value(value)):
         return NOTHING
     return type(parameter.default_value)(value)

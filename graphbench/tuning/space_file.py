@@ -1,4 +1,4 @@
-"""Files of search spaces: ``hpo/<domain>/<model>.yaml`` and those of users. Errors name the line."""
+"""Files of search spaces: ``hpo/<domain>/<model>.yaml`` and files of users. Errors name the line."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ class TuningFile(StrictModel):
     """One search space with its budget, as a YAML file holds it.
 
     Attributes:
-        title: What is tuned, in one line.
+        title: The tuned model and its domain, in one line.
         source: Source of the ranges.
         model: The configuration that is tuned: its name in ``baselines/<domain>/``, or ``<domain>/<name>`` in a file
             outside a domain's folder. The names in ``space`` are then dotted keys of the configuration, as in
-            ``graphbench train --set``. None for another training method, whose names are free.
+            ``graphbench train --set``. None for another training method; the names are then free.
         space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`.
         conditions: Conditions under which hyperparameters exist.
         forbidden: Combinations that never occur.
-        fidelity: What a budget counts: optimizer ``steps``, or training ``samples`` of models without steps.
+        fidelity: The unit of a budget: optimizer ``steps``, or training ``samples`` of models without steps.
         budget: Smallest and largest budget and ``eta``.
         trials: Number of trials of a search.
         note: Further remarks.
@@ -95,12 +95,12 @@ class TuningFile(StrictModel):
 
     @property
     def name(self) -> str:
-        """The file, for messages and records: ``hpo/algoreas/gin.yaml``, or the path of a user's own file."""
+        """The file, for messages and records: ``hpo/algoreas/gin.yaml``, or the path of a user's file."""
         return self._source.name
 
     @property
     def domain(self) -> str:
-        """The domain whose model is tuned."""
+        """The domain of the tuned model."""
         return self._domain
 
     @property
@@ -119,9 +119,9 @@ class TuningFile(StrictModel):
         """Return the search space.
 
         Raises:
-            ConfigError: If its parts do not fit together, the model's budget counts something else, a name is no key of
-                the model's configuration, or a value is one that this key refuses. The message names file, line, value
-                and remedy.
+            ConfigError: If the parts of the file do not fit together, the model's budget has another unit, a name is no
+                key of the model's configuration, or a key refuses one of its values. The message names file, line,
+                value and remedy.
         """
         space = build_space(self.space, self.conditions, self.forbidden, self._source)
         if self.model is not None:
@@ -135,8 +135,9 @@ class TuningFile(StrictModel):
     def for_budget(self, largest: int, smallest: int | None = None) -> TuningFile:
         """Return the file for other budgets.
 
-        The range of the warm-up, which counts steps, keeps its share of a smaller largest budget, as a baseline's own
-        warm-up does in shorter runs; so every configuration still fits. A larger budget does not change it.
+        The range of the warm-up counts steps. If the largest budget shrinks, the range shrinks in proportion, as a
+        baseline's warm-up does in shorter runs, so that every configuration still fits. A larger budget does not change
+        the range.
 
         Args:
             largest: Largest budget.
@@ -152,7 +153,9 @@ class TuningFile(StrictModel):
         share = min(1.0, largest / self.budget.max)
         counted = {name: self.space[name] for name in _COUNTED_IN_STEPS if name in self.space}
         scaled: dict[str, IntRange | Constant] = {
-            name: own.scaled(share, largest - 1) for name, own in counted.items() if share < 1 and type(own) is IntRange
+            name: parameter.scaled(share, largest - 1)
+            for name, parameter in counted.items()
+            if share < 1 and type(parameter) is IntRange
         }
         budget = self.budget.model_copy(update={"min": smallest, "max": largest})
         return self.model_copy(update={"budget": budget, "space": {**self.space, **scaled}})
@@ -169,17 +172,19 @@ class TuningFile(StrictModel):
         if self.fidelity == STEPS.name:  # learners without steps read no key of the section that could be tuned
             keys |= _keys_of(type(config.training), "training.")
         for name in self.space:
-            place = self._source.at(("space", name))
+            line = self._source.at(("space", name))
             if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
-                raise ConfigError(f"{place}: this key cannot be tuned: {why}")
+                raise ConfigError(f"{line}: this key cannot be tuned: {why}")
             owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
             if owner is None:
-                what = f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
-                raise ConfigError(f"{place}: {name!r} is {what}{closest(name, keys)}")
+                fault = (
+                    f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
+                )
+                raise ConfigError(f"{line}: {name!r} is {fault}{closest(name, keys)}")
             if owner == name:
-                _check_values(space[name], keys[name], place)
+                _check_values(space[name], keys[name], line)
             elif keys[owner].annotation != dict[str, Any]:
-                raise ConfigError(f"{place}: {owner!r} holds a value and no keys of its own; tune {owner!r} itself")
+                raise ConfigError(f"{line}: {owner!r} holds a value and no keys of its own; tune {owner!r} itself")
 
 
 def list_spaces(domain: str | None = None) -> list[str]:
@@ -192,10 +197,10 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
 
     Args:
         name: ``<domain>/<model>``, or ``<model>`` where the domain is given; or the path of a YAML file.
-        domain: Domain of the dataset that is tuned on; None for that of the name, or the folder of a path.
+        domain: Domain of the dataset that is tuned on; None for the domain in the name, or the folder of a path.
 
     Raises:
-        ConfigError: If no such file exists, or it is malformed; the message names file, line, value and remedy.
+        ConfigError: If the file does not exist or is malformed; the message names file, line, value and remedy.
     """
     path = _path_of(name, domain)
     home = folder_with("hpo", path)
@@ -215,14 +220,14 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
 
 
 def with_space_file(settings: Mapping[str, Any], domain: str | None = None, most: int | None = None) -> dict[str, Any]:
-    """Return settings of a search whose space is a file's name with the content of that file.
+    """Return the settings of a search, completed from the file that the setting ``space`` names.
 
-    The file gives the space, and budgets, eta, fidelity and trials where these are not given.
+    The file gives the space, and budgets, eta, fidelity and trials where the settings do not.
 
     Args:
         settings: The settings; returned as they are where the space is not a name.
-        domain: Domain of the dataset that is tuned on; None for that of the name.
-        most: Largest budget there can be, where the file's own is larger.
+        domain: Domain of the dataset that is tuned on; None for the domain in the name.
+        most: Limit on the largest budget of the file; None for no limit.
 
     Raises:
         ConfigError: If the file is refused, or budgets of the settings and of the file count different things.
@@ -240,14 +245,14 @@ def with_space_file(settings: Mapping[str, Any], domain: str | None = None, most
     counted = settings.get("fidelity", file.fidelity)
     if counted != file.fidelity:
         raise ConfigError(f"{file.name} has budgets in {file.fidelity}, not in {counted}; choose another space")
-    given = {key: value for key, value in settings.items() if value is not None or key not in file.settings}
-    return {**file.settings, **given, "space": space, "space_file": file.name}
+    explicit = {key: value for key, value in settings.items() if value is not None or key not in file.settings}
+    return {**file.settings, **explicit, "space": space, "space_file": file.name}
 
 
 def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
     """Return the content of a YAML file and the line, from 1, of every key and list item.
 
-    Numbers such as ``1e-6`` are numbers, as in YAML 1.2 (PyYAML takes them for text).
+    Text like ``1e-6`` is read as a number, as in YAML 1.2 (PyYAML reads it as text).
 
     Raises:
         ConfigError: If the file cannot be read, is not YAML, or holds a key twice.
@@ -297,16 +302,16 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
             raise ConfigError(f"the search space {str(path)!r} does not exist; `hpo/` holds {listed(list_spaces())}")
         return path
     wanted = str(name) if domain is None or "/" in str(name) else f"{domain}/{name}"
-    known = data_files("hpo", without=_NOT_SPACES)
-    if wanted not in known:
-        own = wanted.partition("/")[0]
-        there = listed(space for space in known if space.startswith(f"{own}/"))
-        guess = closest(wanted, known) if there else f", and none for {own}"
+    spaces = data_files("hpo", without=_NOT_SPACES)
+    if wanted not in spaces:
+        home = wanted.partition("/")[0]
+        there = listed(space for space in spaces if space.startswith(f"{home}/"))
+        guess = closest(wanted, spaces) if there else f", and none for {home}"
         raise ConfigError(
-            f"unknown search space {wanted!r}{guess} (there are {there or listed(known)}; "
+            f"unknown search space {wanted!r}{guess} (there are {there or listed(spaces)}; "
             f"or give the path of a .yaml file){about_broken()}"
         )
-    return known[wanted]
+    return spaces[wanted]
 
 
 def _keys_of(schema: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
@@ -326,8 +331,8 @@ def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
     """Refuse a hyperparameter with a value that the configuration's key does not accept."""
     annotation: Any = field.annotation
     probe = create_model("Probe", value=(annotation, field))
-    known = values_of(parameter)
-    for value in _some_of(parameter) if known is None else known:
+    values = values_of(parameter)
+    for value in _some_of(parameter) if values is None else values:
         try:
             probe.model_validate({"value": value})
         except ValidationError as error:

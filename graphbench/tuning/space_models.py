@@ -34,7 +34,7 @@ _OTHER_NAMES = {
     "uniform": "float", "real": "float", "double": "float", "fixed": "constant",
 }  # fmt: skip
 _SMALLEST_WIDTH = 1e-10  # ConfigSpace rounds floats to 13 decimal places
-_MOST_STEPS = 1000  # of a range with a quantum
+_MAX_STEPS = 1000  # of a range with a quantum
 _DIGITS = 12
 _EXAMPLE = "{type: float, range: [0, 0.5]}"
 _CONDITION = "{child: a, parent: b, values: [1, 2]}"
@@ -94,9 +94,10 @@ WholeNumber = Annotated[int, BeforeValidator(_whole_number)]
 
 
 class _Range(StrictModel):
-    """All values from a lower to an upper bound, both included; with a quantum those whole steps above the lower one.
+    """All values from a lower to an upper bound, both included.
 
-    Keys are validated in the order of their definition, so that each validator can read those before it.
+    With a quantum, the range holds only the lower bound and the values whole steps above it. Keys are validated in the
+    order of their definition, so that each validator can read the keys before it.
     """
 
     type: Any
@@ -146,8 +147,8 @@ class _Range(StrictModel):
         if count < 1 or not math.isclose(lower + count * value, upper, abs_tol=1e-6 * value):
             end = round(lower + max(1, count) * value, _DIGITS)
             raise ValueError(f"the range {lower} to {upper} is no multiple of it; write e.g. [{lower}, {end}]")
-        if count >= _MOST_STEPS:
-            raise ValueError(f"{count} steps are too many, below {_MOST_STEPS} are allowed; enlarge or drop it")
+        if count >= _MAX_STEPS:
+            raise ValueError(f"{count} steps are too many, below {_MAX_STEPS} are allowed; enlarge or drop it")
         return value
 
     @field_validator("default")
@@ -167,7 +168,10 @@ class _Range(StrictModel):
         return value
 
     def build(self, name: str) -> Parameter:
-        """Return the hyperparameter of ConfigSpace; with a quantum an ordinal one, as there are no such ranges."""
+        """Return the hyperparameter of ConfigSpace.
+
+        A range with a quantum becomes an ordinal hyperparameter, as ConfigSpace has no ranges with a quantum.
+        """
         from ConfigSpace import OrdinalHyperparameter, UniformFloatHyperparameter, UniformIntegerHyperparameter
 
         (lower, upper), quantum = self.range, self.quantum
@@ -210,27 +214,27 @@ class IntRange(_Range):
         lower, upper = max(1, lower) if self.log else lower, min(upper, largest)
         if lower >= upper:
             return Constant(type="constant", value=max(0, upper))
-        given: dict[str, Any] = {"type": "int", "range": (lower, upper)} | ({"log": True} if self.log else {})
+        fields: dict[str, Any] = {"type": "int", "range": (lower, upper)} | ({"log": True} if self.log else {})
         if self.default is not None:
-            given["default"] = min(max(round(self.default * share), lower), upper)
-        return IntRange(**given)
+            fields["default"] = min(max(round(self.default * share), lower), upper)
+        return IntRange(**fields)
 
 
 class _Values(StrictModel):
-    """A list of values, of which the first is the default unless another one is given."""
+    """A list of values; the first value is the default unless another default is given."""
 
     @staticmethod
     def _checked(value: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) < 2:
             raise ValueError("expected a list of at least two values; one value alone is a constant")
-        for place, own in enumerate(value):
-            if any(bool(own == other) for other in value[:place]):
-                raise ValueError(f"the value {own!r} is listed twice (true equals 1); leave one out")
+        for index, item in enumerate(value):
+            if any(bool(item == other) for other in value[:index]):
+                raise ValueError(f"the value {item!r} is listed twice (true equals 1); leave one out")
         return value
 
     @staticmethod
     def _known(value: Any, values: list[Any] | None) -> Any:
-        if values is not None and not any(same(value, own) for own in values):
+        if values is not None and not any(same(value, allowed) for allowed in values):
             raise ValueError(f"it is none of the values{closest(value, values)} (values: {listed(values)})")
         return value
 
@@ -292,7 +296,7 @@ _TYPES = ("float", "int", "categorical", "ordinal", "constant")
 
 
 def _of_known_type(value: Any) -> Any:
-    """Refuse values other than a mapping with a known type; pydantic's own message has no suggestion."""
+    """Refuse values other than a mapping with a known type; the message of pydantic has no suggestion."""
     if isinstance(value, BaseModel):
         return value
     if not isinstance(value, Mapping):
@@ -300,8 +304,8 @@ def _of_known_type(value: Any) -> Any:
     kind = value.get("type")
     if kind not in _TYPES:
         near = closest(kind, _TYPES, aliases=_OTHER_NAMES) if "type" in value else ""
-        what = f"unknown type {kind!r}{near}" if "type" in value else "the key 'type' is missing"
-        raise ValueError(f"{what} (types: {listed(_TYPES)})")
+        fault = f"unknown type {kind!r}{near}" if "type" in value else "the key 'type' is missing"
+        raise ValueError(f"{fault} (types: {listed(_TYPES)})")
     return dict(value)
 
 
@@ -312,7 +316,7 @@ AnyHyperparameter = Annotated[
 
 
 class Condition(StrictModel):
-    """The condition for a hyperparameter: its parent has one of some values, or is above or below one."""
+    """The condition for a hyperparameter: the parent has one of some values, or is above or below a limit."""
 
     child: str
     parent: str
@@ -322,9 +326,9 @@ class Condition(StrictModel):
 
     @model_validator(mode="after")
     def _has_one_comparison(self) -> Self:
-        given = [key for key in _COMPARISONS if key in self.model_fields_set]
-        if len(given) != 1:
-            raise ValueError(f"expected exactly one of {listed(_COMPARISONS)}, got {listed(given) or 'none'}")
+        comparisons = [key for key in _COMPARISONS if key in self.model_fields_set]
+        if len(comparisons) != 1:
+            raise ValueError(f"expected exactly one of {listed(_COMPARISONS)}, got {listed(comparisons) or 'none'}")
         return self
 
     @property

@@ -39,11 +39,11 @@ class Trial:
         reason: Why it failed: error type, message and the last line of the traceback; empty after success.
         metrics: Further values that the training method reported.
         seconds: Wall time in the worker.
-        steps: Budget spent in this trial; of one that failed what is known to be spent.
+        steps: Budget spent in this trial; for a failed trial, the part that is known to be spent.
         started: When it started, ISO 8601, UTC.
         worker: Host and process that ran it.
         tries: How often it was started; above 1 if a worker was lost.
-        note: A defect of a trial that succeeded, such as a checkpoint that does not exist; else empty.
+        note: A defect of a trial that succeeded, e.g. a checkpoint that does not exist; else empty.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Trial:
         """The cost of a trial that succeeded.
 
         Raises:
-            ValueError: If it failed.
+            ValueError: If the trial failed.
         """
         if self.cost is None:
             raise ValueError(f"trial {self.number} failed and has no cost")
@@ -103,8 +103,8 @@ class Trial:
 def incumbent_of(trials: Sequence[Trial]) -> Trial | None:
     """Return the best trial so far.
 
-    It has the lowest cost among the trials at the largest budget that any successful trial reached; of equal ones the
-    earlier (by number). None if no trial succeeded.
+    The incumbent has the lowest cost among the trials at the largest budget that any successful trial reached. Ties go
+    to the earlier trial (by number). None if no trial succeeded.
     """
     successes = [trial for trial in trials if trial.succeeded]
     if not successes:
@@ -122,10 +122,10 @@ def cost_of(score: float, metric: str) -> float:
         score: The score in its natural direction.
         metric: Name of the metric, or ``loss``.
     """
-    about = METRICS.get(metric)
-    if about is None or not about.higher_is_better:
+    registered = METRICS.get(metric)
+    if registered is None or not registered.higher_is_better:
         return score
-    return 1.0 - score if (about.lowest, about.highest) == (0, 1) else -score
+    return 1.0 - score if (registered.lowest, registered.highest) == (0, 1) else -score
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ class Measure:
 
     @property
     def higher_is_better(self) -> bool:
-        """Direction of what :meth:`score` returns."""
+        """Whether larger values of :meth:`score` are better."""
         return self.score(1.0) < self.score(0.0)
 
     @property
     def name(self) -> str:
-        """What :meth:`score` returns: ``validation f1``, or ``cost``."""
+        """The name of the value that :meth:`score` returns: ``validation f1``, or ``cost``."""
         return f"validation {self.metric}" if self.metric else "cost"
 
     @property
@@ -155,7 +155,7 @@ class Measure:
 
     def score(self, cost: float) -> float:
         """Return the score, in its natural direction, of a cost."""
-        return cost if self.metric is None else cost_of(cost, self.metric)  # its own inverse
+        return cost if self.metric is None else cost_of(cost, self.metric)  # cost_of is its inverse
 
     def text(self, cost: float, named: bool = True) -> str:
         """Return the score of a cost with four digits, after its name or alone."""

@@ -13,15 +13,15 @@ from graphbench.tuning.trial import Trial
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a training method may return instead of a bare cost.
+    """The result that a training method may return instead of a bare cost.
 
     Attributes:
         cost: Lower is better.
         metrics: Further values to record, by name.
         model: A trained model; it stays in the process that trained it.
         checkpoint: File or folder that a larger budget of the same configuration continues from.
-        steps: Budget really spent in this call, e.g. optimizer steps without those before the checkpoint; None for the
-            whole budget.
+        steps: Budget really spent in this call, e.g. the optimizer steps after the checkpoint; None for the whole
+            budget.
 
     Raises:
         TypeError: If a field has another type; the message names it.
@@ -55,7 +55,8 @@ class TrialResult:
         """Return the result that a training method returned as a number, or as a mapping or an object with a cost.
 
         Raises:
-            TypeError: If it is neither, or a field has another type; the message names it.
+            TypeError: If the returned value has none of these forms, or a field has another type; the message names
+                it.
         """
         if isinstance(returned, TrialResult):
             return returned
@@ -92,7 +93,7 @@ def _number(value: Any, name: str) -> float:
 
 @dataclass(frozen=True)
 class Asked:
-    """A trial that the search proposed and that waits or runs; the attributes are those of :class:`Trial`."""
+    """A trial that the search proposed and that waits or runs; the attributes have the meaning as in :class:`Trial`."""
 
     number: int
     config_id: int

@@ -29,7 +29,7 @@ TrainingMethod = Callable[..., Any]
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
 _APPEAR_SECONDS = 60.0  # longer than network file systems cache that a file was missing
 _LONGEST_REASON = 500  # characters
-_GIVEN = ("config", "seed", "budget")
+_REQUIRED = ("config", "seed", "budget")
 _OPTIONAL = ("checkpoint", "folder")
 
 
@@ -43,7 +43,7 @@ class Job:
         seed: For the training method.
         budget: Budget in total for this configuration.
         checkpoint: Checkpoint that the last smaller budget of the configuration returned.
-        folder: The configuration's own folder, ``<output>/trials/<config_id>``.
+        folder: The folder of the configuration, ``<output>/trials/<config_id>``.
     """
 
     number: int
@@ -61,8 +61,8 @@ class Outcome:
     Attributes:
         cost: NaN if the trial failed.
         checkpoint: As returned by the training method; None if it does not exist.
-        steps: As returned by the training method, None for the whole budget; if it raised, the ``steps`` of the
-            exception, None if that has none.
+        steps: As returned by the training method, None for the whole budget. If the method raised, the attribute
+            ``steps`` of the exception, or None.
         has_model: Whether the training method returned a model, which stays in the worker.
     """
 
@@ -84,7 +84,7 @@ def require_training_method(method: Any) -> None:
     """Check that a training method can be called with a configuration, a seed and a budget.
 
     Raises:
-        ConfigError: If it cannot.
+        ConfigError: If the method cannot be called this way.
     """
     if not callable(method):
         raise ConfigError(
@@ -93,10 +93,10 @@ def require_training_method(method: Any) -> None:
         )
     if _parameters(method) is None:
         return
-    by_place, by_name = _arguments(method, dict.fromkeys(_GIVEN), dict.fromkeys(optional_arguments(method)))
+    positional, by_name = _arguments(method, dict.fromkeys(_REQUIRED), dict.fromkeys(optional_arguments(method)))
     signature = inspect.signature(method)
     try:
-        signature.bind(*by_place, **by_name)
+        signature.bind(*positional, **by_name)
     except TypeError as error:
         name = getattr(method, "__name__", type(method).__name__)
         raise ConfigError(
@@ -106,7 +106,7 @@ def require_training_method(method: Any) -> None:
 
 
 def call(method: TrainingMethod, job: Job) -> Any:
-    """Call a training method for a trial; it is given ``checkpoint`` and ``folder`` where it accepts them.
+    """Call a training method for a trial, with ``checkpoint`` and ``folder`` if it accepts them.
 
     Configuration, seed and budget are passed by name where the signature has these three names, else by position.
     """
@@ -119,9 +119,9 @@ def call(method: TrainingMethod, job: Job) -> Any:
     if "folder" in accepted:
         make_work_folder(job.folder)
         optional["folder"] = job.folder
-    given = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
-    by_place, by_name = _arguments(method, given, optional)
-    return method(*by_place, **by_name)
+    required = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
+    positional, by_name = _arguments(method, required, optional)
+    return method(*positional, **by_name)
 
 
 def _parameters(method: TrainingMethod) -> Mapping[str, inspect.Parameter] | None:
@@ -133,14 +133,18 @@ def _parameters(method: TrainingMethod) -> Mapping[str, inspect.Parameter] | Non
 
 
 def _arguments(
-    method: TrainingMethod, given: Mapping[str, Any], optional: Mapping[str, Any]
+    method: TrainingMethod, required: Mapping[str, Any], optional: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments that a training method takes by position, and those by name."""
+    """Return the arguments that a training method takes by position, and the arguments it takes by name."""
     parameters = (_parameters(method) or {}).values()
-    named = {own.name for own in parameters if own.kind in (own.POSITIONAL_OR_KEYWORD, own.KEYWORD_ONLY)}
-    if named.issuperset(given):
-        return [], {**given, **optional}
-    return list(given.values()), dict(optional)
+    named = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    if named.issuperset(required):
+        return [], {**required, **optional}
+    return list(required.values()), dict(optional)
 
 
 def optional_arguments(method: TrainingMethod) -> frozenset[str]:
@@ -157,18 +161,19 @@ def run_job(method: TrainingMethod, job: Job, plugins: Sequence[str] = ()) -> Ou
     Args:
         method: The training method.
         job: The trial.
-        plugins: What a worker must load to know the search's models and data (:mod:`graphbench.core.plugins`).
+        plugins: Plug-ins that a worker must load to know the search's models and data
+            (:mod:`graphbench.core.plugins`).
     """
     load_targets(plugins)
     started, clock = utc_now(), time.monotonic()
     try:
-        found = _read_result(TrialResult.of(call(method, job)), job.budget)
+        outcome = _read_result(TrialResult.of(call(method, job)), job.budget)
     except BaseException as error:
         print(traceback_of(error), file=sys.stderr)  # noqa: T201
-        found = {"status": status_of(error), "reason": reason_of(error), "steps": _steps_of(error)}
-        if found["status"] is Status.OUT_OF_MEMORY:
+        outcome = {"status": status_of(error), "reason": reason_of(error), "steps": _steps_of(error)}
+        if outcome["status"] is Status.OUT_OF_MEMORY:
             retire_worker()
-    return Outcome(seconds=time.monotonic() - clock, started=started, worker=worker_name(), **found)
+    return Outcome(seconds=time.monotonic() - clock, started=started, worker=worker_name(), **outcome)
 
 
 def _steps_of(error: BaseException) -> int | None:
@@ -178,7 +183,7 @@ def _steps_of(error: BaseException) -> int | None:
 
 
 def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
-    """Return the fields of an outcome for what a training method returned."""
+    """Return the fields of an outcome for the result of a training method."""
     checkpoint, steps, note = result.checkpoint, result.steps, ""
     if checkpoint is not None and not checkpoint.exists():
         note = f"the checkpoint {checkpoint} does not exist, so that larger budgets start from scratch"
@@ -197,7 +202,7 @@ def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
 
 
 def status_of(error: BaseException) -> Status:
-    """Return the kind of failure of an exception, or of the one it was raised from."""
+    """Return the kind of failure of an exception, or of the exception it was raised from."""
     for cause in causes(error):
         if _is_out_of_memory(cause):
             return Status.OUT_OF_MEMORY
@@ -207,7 +212,7 @@ def status_of(error: BaseException) -> Status:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Decide by name and message, without importing torch, whose CPU allocator raises plain RuntimeErrors."""
+    """Decide by name and message, without importing torch; the CPU allocator of torch raises plain RuntimeErrors."""
     if isinstance(error, MemoryError) or class_name(error) == "OutOfMemoryError":
         return True
     if isinstance(error, OSError):

@@ -52,31 +52,35 @@ def ask(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise CheckFailed(f"the {what} raised {described(error)}") from error
 
 
-def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -> str:
+def compare_hash(recomputed: str, pinned: str | None, count: int, may_follow: bool) -> str:
     """Compare the hash of the first graphs, or of their labels, with that of the card.
 
     Args:
-        found: The hash of the samples that were drawn.
+        recomputed: The hash of the samples that were drawn.
         pinned: The hash on the card, if there is one.
         count: Number of graphs.
         may_follow: Whether ``graphbench verify --update`` would write a hash that is missing.
     """
     if pinned is None:
         raise CheckSkipped(f"{count} graphs, no hash on the card{_UPDATE if may_follow else ''}")
-    if pinned != found:
-        raise CheckFailed(f"hash {found[:12]} of the first {count} graphs, the card has {pinned[:12]}")
-    return f"{count} graphs, bit for bit as on the card ({found[:12]})"
+    if pinned != recomputed:
+        raise CheckFailed(f"hash {recomputed[:12]} of the first {count} graphs, the card has {pinned[:12]}")
+    return f"{count} graphs, bit for bit as on the card ({recomputed[:12]})"
 
 
-def compare_statistics(card: Card, found: Statistics, count: int, known: Statistics | None, known_count: int) -> str:
+def compare_statistics(
+    card: Card, recomputed: Statistics, count: int, known: Statistics | None, known_count: int
+) -> str:
     """Compare mean statistics with the card's, in standard errors."""
-    means = means_text(card.features, {name: mean for name, (mean, _) in found.items()})
+    means = means_text(card.features, {name: mean for name, (mean, _) in recomputed.items()})
     if known is None:
         raise CheckSkipped(f"{means}; nothing on the card to compare with")
     for name, (mean, deviation) in known.items():
-        if name not in found:
+        if name not in recomputed:
             raise CheckFailed(f"{name}: no graph has a value, the card has {mean:.5g}")
         error = deviation * np.sqrt(1 / known_count + 1 / count) + _ROUNDING * abs(mean)
-        if abs(found[name][0] - mean) > _SIGMAS * error:
-            raise CheckFailed(f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})")
+        if abs(recomputed[name][0] - mean) > _SIGMAS * error:
+            raise CheckFailed(
+                f"{name} is {recomputed[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})"
+            )
     return means

@@ -102,8 +102,8 @@ class LabelChecks:
         again = label_samples(self.card, self.labeller.name, self.split, chosen, drawn, chosen)
         for position, index in enumerate(chosen.tolist()):
             stored = labels.part(self.schema, index, index + 1)
-            found = again.part(self.schema, position, position + 1)
-            if labels_hash(self.schema, stored) != labels_hash(self.schema, found):
+            regenerated = again.part(self.schema, position, position + 1)
+            if labels_hash(self.schema, stored) != labels_hash(self.schema, regenerated):
                 raise CheckFailed(f"the stored label {index} differs from the labeller's; delete {folder / name}")
             graph = drawn.part(self.card.graph_schema, index, index + 1)
             with_labels(self.card, self.labeller.name, graph, stored)
@@ -111,16 +111,16 @@ class LabelChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found = ask(f"statistics of {self.labeller.name}", describe_labels, self.labeller, self.first)
+        recomputed = ask(f"statistics of {self.labeller.name}", describe_labels, self.labeller, self.first)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
-        return compare_statistics(self.card, found, len(self.first), known, known_count)
+        return compare_statistics(self.card, recomputed, len(self.first), known, known_count)
 
 
 def _values_of(schema: Schema, one: Samples) -> dict[str, object]:
     """Return the label of a single graph, in the form that the labeller returns."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for f in schema.features:
         rows = one.values[f.name].strings() if f.kind is Kind.TEXT else one.values[f.name]
-        found[f.name] = rows[0] if f.location is Location.GRAPH else rows
-    return found
+        values[f.name] = rows[0] if f.location is Location.GRAPH else rows
+    return values

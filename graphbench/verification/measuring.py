@@ -39,7 +39,7 @@ Statistics = dict[str, tuple[float, float]]
 
 
 def arrays_hash(samples: Samples) -> str:
-    """Return the SHA-256 of samples as they would be stored on their own."""
+    """Return the SHA-256 of samples as they would be stored alone."""
     return samples_hash(samples.arrays())
 
 
@@ -209,8 +209,8 @@ def update_measured(
         samples: Numbers of samples to score trivial predictors and solvers on; see :func:`measure`.
     """
     path = measured_path(card.path, card.id.split("/", 1)[1])
-    found = measure(card, progress=progress, root=root, samples=samples)
-    content = found.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
+    facts = measure(card, progress=progress, root=root, samples=samples)
+    content = facts.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
     for part in (content, *content.get("tasks", {}).values()):
         for name in ("different", "training", "scores_on_first", "scored_hashes"):  # few datasets have any
             if not part.get(name, True):

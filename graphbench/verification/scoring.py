@@ -1,4 +1,4 @@
-"""Score trivial predictors and reference solvers on the samples that models are scored on: those of the files."""
+"""Score trivial baselines and reference solvers on the samples that models are scored on: the samples of the files."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def measured_task(
                 parts[number].add(card, task, train, _open(card, split, root, number, progress))
         if bar is not None:
             bar.update()
-    found = most.measured
+    facts = most.measured
     return MeasuredTask(
-        floor=found.floor,
-        solvers=found.solvers,
-        scored_samples=found.scored_samples,
-        scored_hashes=found.scored_hashes,
+        floor=facts.floor,
+        solvers=facts.solvers,
+        scored_samples=facts.scored_samples,
+        scored_hashes=facts.scored_hashes,
         scores_on_first={number: own.measured for number, own in parts.items() if own.samples},
         training=dict(task.facts),
     )

@@ -220,9 +220,9 @@ class _SplitChecks:
                 self._must_be_redraw(index, stored, path)
                 redraws.append(index)
         first_drawn = not any(index < few for index in redraws)
-        found = arrays_hash(samples.part(self.card.graph_schema, 0, few))
-        pinned = self.measured.first_samples.get(self.split, found)
-        if first_drawn and few == len(self.first) and found != pinned:
+        recomputed = arrays_hash(samples.part(self.card.graph_schema, 0, few))
+        pinned = self.measured.first_samples.get(self.split, recomputed)
+        if first_drawn and few == len(self.first) and recomputed != pinned:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs regenerated and equal"
 
@@ -259,11 +259,12 @@ class _SplitChecks:
             return
         try:
             count, name = len(self.sample), f"check of what {self.generator.name} holds out"
-            found = ask(name, self.generator.hold_outs, self.parameters, unpacked(self.card.graph_schema, self.sample))
+            sample = unpacked(self.card.graph_schema, self.sample)
+            claims = ask(name, self.generator.hold_outs, self.parameters, sample)
         except (CheckFailed, GraphBenchError) as failure:
             yield Row(self.split, "hold-outs", False, str(failure))
             return
-        for what, (claim, problems) in found.items():
+        for what, (claim, problems) in claims.items():
             detail = (
                 f"{len(problems)} of {count} graphs do otherwise, e.g. {problems[0]}" if problems else f"{count} graphs"
             )
@@ -292,10 +293,10 @@ class _SplitChecks:
             raise CheckSkipped("statistics are those of all samples; build the split first: graphbench generate")
         many = unpacked(self.card.graph_schema, drawn)
         maker = self.generator
-        found = ask(f"statistics of {maker.name}", describe, maker, self.parameters, many, self.shared)
+        recomputed = ask(f"statistics of {maker.name}", describe, maker, self.parameters, many, self.shared)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
-        return compare_statistics(self.card, found, len(drawn), known, known_count)
+        return compare_statistics(self.card, recomputed, len(drawn), known, known_count)
 
     def _random(self, population: int, size: int) -> NDArray[np.int64]:
         return random_numbers(self.card, self.split, population, size)

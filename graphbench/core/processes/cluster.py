@@ -121,7 +121,7 @@ def _require_scheduler(address: str, timeout: float) -> None:
     """Check that a scheduler listens at an address; the library itself would wait for a reply forever."""
     with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
         try:
-            found = thread.submit(asyncio.run, _identity(address, timeout)).result()
+            identity = thread.submit(asyncio.run, _identity(address, timeout)).result()
         except OSError as error:  # timeouts are among them
             raise ClusterError(
                 f"no Dask scheduler answers at {address} within {timeout:g} s; is it running, and is its port open to "
@@ -133,9 +133,9 @@ def _require_scheduler(address: str, timeout: float) -> None:
             ) from error
         except Exception as error:  # the reply of another program may raise any error
             raise ClusterError(f"the server at {address} is no Dask scheduler ({error_line(error)})") from error
-    if found.get("type") != "Scheduler":
-        scheduler = f", {found['scheduler']}" if "scheduler" in found else ""
-        raise ClusterError(f"{address} is a Dask {found.get('type')}; give the address of its scheduler{scheduler}")
+    if identity.get("type") != "Scheduler":
+        scheduler = f", {identity['scheduler']}" if "scheduler" in identity else ""
+        raise ClusterError(f"{address} is a Dask {identity.get('type')}; give the address of its scheduler{scheduler}")
 
 
 async def _identity(address: str, timeout: float) -> Mapping[str, Any]:
@@ -201,10 +201,12 @@ def check_workers(client: Client, requirements: Requirements) -> None:
         reports = ask(client, client._run, pickle.loads, question, on_error="return")
         if not isinstance(reports, Mapping):
             return
-        if not any(isinstance(found, Mapping) and not found["sees"] for found in reports.values()):
+        if not any(
+            isinstance(worker_report, Mapping) and not worker_report["sees"] for worker_report in reports.values()
+        ):
             break
-    for address, found in reports.items():
-        _check_report(f"the Dask worker {address}", found, requirements)
+    for address, worker_report in reports.items():
+        _check_report(f"the Dask worker {address}", worker_report, requirements)
 
 
 def ask(client: Client, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -222,22 +224,22 @@ def report(requirements: Requirements) -> dict[str, Any]:
     return {"versions": dict(requirements.measure()), "sees": is_there(requirements.token)}
 
 
-def _check_report(who: str, found: Any, requirements: Requirements) -> None:
+def _check_report(who: str, worker_report: Any, requirements: Requirements) -> None:
     """Raise a clear error if a worker does not meet the requirements; workers that do not reply are ignored."""
-    if isinstance(found, ImportError | AttributeError):
+    if isinstance(worker_report, ImportError | AttributeError):
         raise ClusterError(
-            f"{who} has no graphbench, or another version of it ({error_line(found)}); install there what is installed "
-            "here, and start it again"
+            f"{who} has no graphbench, or another version of it ({error_line(worker_report)}); install there "
+            "what is installed here, and start it again"
         )
-    if not isinstance(found, Mapping):
-        if found is not None:
-            _LOG.warning("%s did not reply: %s", who, error_line(found))
+    if not isinstance(worker_report, Mapping):
+        if worker_report is not None:
+            _LOG.warning("%s did not reply: %s", who, error_line(worker_report))
         return
     for name, wanted in requirements.versions:
-        there = found["versions"].get(name, _MISSING)
+        there = worker_report["versions"].get(name, _MISSING)
         if there != wanted:
             raise ClusterError(_differs(who, name, there, wanted))
-    if not found["sees"]:
+    if not worker_report["sees"]:
         raise ClusterError(
             f"{who} does not see the folder {requirements.token.parent}; all workers must share it with this machine, "
             "under the same name: choose a folder on a shared file system (--root, --output)"
@@ -245,10 +247,10 @@ def _check_report(who: str, found: Any, requirements: Requirements) -> None:
 
 
 def _differs(who: str, name: str, there: str, here: str) -> str:
-    found = f"no {name}" if there == _MISSING else f"{name} {there}"
+    installed = f"no {name}" if there == _MISSING else f"{name} {there}"
     return (
-        f"{who} has {found}, this machine has {here}; results could differ: install the same versions everywhere, and "
-        "start the cluster again"
+        f"{who} has {installed}, this machine has {here}; results could differ: install the same versions everywhere, "
+        "and start the cluster again"
     )
 
 
@@ -292,10 +294,10 @@ def _check_this_worker(requirements: Requirements) -> None:
 
     for pause in _RETRY_SECONDS:
         time.sleep(pause)
-        found = report(requirements)
-        if found["sees"]:
+        worker_report = report(requirements)
+        if worker_report["sees"]:
             break
-    _check_report(f"the Dask worker {get_worker().address}", found, requirements)
+    _check_report(f"the Dask worker {get_worker().address}", worker_report, requirements)
 
 
 @contextmanager

@@ -54,12 +54,14 @@ def check_submission(
     Raises:
         ResultError: If there is no such folder, or a record cannot be written.
     """
-    place = checked_path("folder", folder)
-    if not place.is_dir():
-        raise ResultError(f"there is no folder {place}; `graphbench submit init` makes one for a submission")
-    report = SubmissionReport(place)
+    submission_folder = checked_path("folder", folder)
+    if not submission_folder.is_dir():
+        raise ResultError(
+            f"there is no folder {submission_folder}; `graphbench submit init` makes one for a submission"
+        )
+    report = SubmissionReport(submission_folder)
     try:
-        contents = contents_of(place)
+        contents = contents_of(submission_folder)
     except UnsafeFolder as error:
         for name, fault in error.faults.items():
             report.add(Level.REFUSED, f"{fault} (nothing was read)", name)
@@ -123,12 +125,12 @@ class _Check:
 
     def _read_description(self) -> None:
         try:
-            found = self.description = read_description(self.contents.folder / DESCRIPTION)
+            description = self.description = read_description(self.contents.folder / DESCRIPTION)
         except ResultError as error:
             self.report.add(Level.REFUSED, error, DESCRIPTION)
             return
-        self.report.model, self.report.authors = found.model, found.authors
-        for name, budget in found.datasets.items():
+        self.report.model, self.report.authors = description.model, description.authors
+        for name, budget in description.datasets.items():
             try:
                 card = card_of(name)
             except GraphBenchError as error:
@@ -149,20 +151,20 @@ class _Check:
 
     def _entry(self, card: Card) -> SubmittedDataset:
         self.cards[card.address] = card
-        found = self.entries.setdefault(card.address, SubmittedDataset(card.address))
-        found.primary = card.metrics.primary
-        found.scoreable = sum(not split.startswith("train") for split in card.all_splits)
-        return found
+        entry = self.entries.setdefault(card.address, SubmittedDataset(card.address))
+        entry.primary = card.metrics.primary
+        entry.scoreable = sum(not split.startswith("train") for split in card.all_splits)
+        return entry
 
     def _add_record(self, path: Path) -> None:
         name = self.contents.name_of(path)
         try:
-            found = read_submitted(path)
-            card = card_of(found.record.dataset)
+            submitted = read_submitted(path)
+            card = card_of(submitted.record.dataset)
         except GraphBenchError as error:
             self.report.add(Level.REFUSED, str(error).replace(f"{path} ", "").replace(f"{path}: ", ""), name)
             return
-        record, entry = found.record, self._entry(card)
+        record, entry = submitted.record, self._entry(card)
         if record.dataset != card.address:
             entry.add(Level.REFUSED, f"it is of {record.dataset!r}, whose full id is {card.address!r}", name)
             return
@@ -173,7 +175,7 @@ class _Check:
                 "submission is of one model",
                 name,
             )
-        if not found.has_digest:
+        if not submitted.has_digest:
             entry.add(Level.REFUSED, NO_DIGEST, name)
         check_record(record, name, entry, self.data)
         entry.records.append(record)
@@ -229,22 +231,22 @@ class _Check:
                 name,
             )
             return
-        found = RunRecord.of_statement(scored.used, scored.scores, self._stated(seed, stated))
-        about = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
-        found = found.model_copy(update={**about, "budget": self._budget(found, scored.card, stated)})
-        check_record(found, name, entry, self.data)
-        entry.records.append(found)
-        self.computed.append((entry.dataset, found))
+        computed = RunRecord.of_statement(scored.used, scored.scores, self._stated(seed, stated))
+        cost = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
+        computed = computed.model_copy(update={**cost, "budget": self._budget(computed, scored.card, stated)})
+        check_record(computed, name, entry, self.data)
+        entry.records.append(computed)
+        self.computed.append((entry.dataset, computed))
 
     def _stated(self, seed: int, stated: StatedBudget) -> Stated:
-        about = self.description
+        description = self.description
         return Stated(
-            UNNAMED if about is None else about.model,
+            UNNAMED if description is None else description.model,
             seed=seed,
             steps=stated.steps,
             batch_size=stated.batch_size,
             parameters=stated.parameters,
-            notes="" if about is None else about.notes,
+            notes="" if description is None else description.notes,
             config={} if stated.limit is None else {"limit": stated.limit},
             protocol=stated.protocol,
             deterministic=stated.deterministic,

@@ -40,10 +40,10 @@ class CanonicalData:
         Raises:
             GraphBenchError: If there is no such dataset or draw, or its generator refuses the limit.
         """
-        found = card_of(record.dataset).with_data_seed(record.data_seed)
+        card = card_of(record.dataset).with_data_seed(record.data_seed)
         limit = record.config.get("limit")
         is_number = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-        return apply_limit(found, limit)[0] if is_number else found
+        return apply_limit(card, limit)[0] if is_number else card
 
     def is_limited(self, card: Card) -> bool:
         """Return whether a limit made the samples of a card smaller than those of the dataset."""
@@ -96,7 +96,7 @@ class CanonicalData:
     def _known_hash(self, card: Card, split: str, count: int) -> tuple[str, str] | None:
         """Return the hash that the records of the package have of the same data, if they agree on one."""
         fingerprint = self.fingerprint(card)
-        found = {
+        hashes = {
             record.data_hashes[split]
             for record in self._known
             if record.data_fingerprint == fingerprint
@@ -104,7 +104,7 @@ class CanonicalData:
             and record.graphs_scored.get(split) == count
             and record.dataset == card.address
         }
-        return (found.pop(), KNOWN) if len(found) == 1 else None
+        return (hashes.pop(), KNOWN) if len(hashes) == 1 else None
 
     @cached_property
     def _known(self) -> tuple[RunRecord, ...]:

@@ -125,7 +125,7 @@ def read_description(path: Path) -> Description:
     """
     try:
         require_plain_structure(limited_text(path, MOST_BYTES), levels=_MOST_LEVELS, repeated=0)
-        found: Any = read_yaml(path)
+        content: Any = read_yaml(path)
     except FileNotFoundError:
         raise ResultError(
             f"there is no {path.name}, which names model and authors; `graphbench submit init` writes one"
@@ -133,10 +133,10 @@ def read_description(path: Path) -> Description:
     except (OSError, ValueError, CardError) as error:
         words = " ".join(str(error).split())
         raise ResultError(f"it cannot be read: {shown(words, 300)}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ResultError("it holds no keys; `graphbench submit init` writes one with all of them")
     try:
-        return Description.model_validate(found)
+        return Description.model_validate(content)
     except ValidationError as error:
         try:
             words = explain(error, Description)

@@ -84,10 +84,10 @@ class SubmittedDataset:
 
     def add(self, level: Level, text: object, file: object = "") -> None:
         """Add a finding, once."""
-        found = Finding.of(level, text, file)
-        if found not in self._known:
-            self._known.add(found)
-            self.findings.append(found)
+        finding = Finding.of(level, text, file)
+        if finding not in self._known:
+            self._known.add(finding)
+            self.findings.append(finding)
 
     def of_level(self, level: Level) -> list[Finding]:
         """Return the findings of one level."""

@@ -76,39 +76,39 @@ def contents_of(folder: Path) -> Contents:
             :data:`MOST_FILES` files, :data:`MOST_RUNS` records or folders of predictions, or :data:`MOST_LEVELS`
             folders within each other.
     """
-    found, seeds = Contents(folder), dict[Path, SeedFolder]()
+    contents, seeds = Contents(folder), dict[Path, SeedFolder]()
     for path in sorted(_files_below(folder)):
         parts = path.relative_to(folder).parts
         if parts[0] == PREDICTIONS:
-            _sort_prediction(path, parts[1:], found, seeds)
+            _sort_prediction(path, parts[1:], contents, seeds)
         elif path.suffix == ".json":
-            found.records.append(path)
+            contents.records.append(path)
         elif parts != (DESCRIPTION,):
-            found.unread += 1
-    found.predictions = list(seeds.values())
-    for what, runs in (("records", found.records), (PREDICTIONS, found.predictions)):
+            contents.unread += 1
+    contents.predictions = list(seeds.values())
+    for what, runs in (("records", contents.records), (PREDICTIONS, contents.predictions)):
         if len(runs) > MOST_RUNS:
             raise UnsafeFolder({what: f"there are {len(runs):,} of them; at most {MOST_RUNS:,} are read"})
-    return found
+    return contents
 
 
-def _sort_prediction(path: Path, parts: tuple[str, ...], found: Contents, seeds: dict[Path, SeedFolder]) -> None:
+def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, seeds: dict[Path, SeedFolder]) -> None:
     """Add the folder of a file of predictions, or the reason why it has no place."""
-    name = found.name_of(path)
+    name = contents.name_of(path)
     if len(parts) < 4:
-        found.faults[name] = f"predictions lie in {_LAYOUT}; move the file there"
+        contents.faults[name] = f"predictions lie in {_LAYOUT}; move the file there"
         return
     domain, dataset, seed = parts[:3]
     id_, number = f"{domain}/{dataset.replace('-', ':', 1)}", _SEED.fullmatch(seed)
     if not DATASET_ID.fullmatch(id_):
-        found.faults[f"{PREDICTIONS}/{domain}/{dataset}"] = f"no id of a dataset; predictions lie in {_LAYOUT}"
+        contents.faults[f"{PREDICTIONS}/{domain}/{dataset}"] = f"no id of a dataset; predictions lie in {_LAYOUT}"
     elif number is None:
-        found.faults[f"{PREDICTIONS}/{domain}/{dataset}/{seed}"] = (
+        contents.faults[f"{PREDICTIONS}/{domain}/{dataset}/{seed}"] = (
             f"no seed, which is written without a sign or zeros before it (seed1); predictions lie in {_LAYOUT}"
         )
     else:
-        place = found.folder / PREDICTIONS / domain / dataset / seed
-        seeds.setdefault(place, SeedFolder(place, id_, int(number[1])))
+        seed_folder = contents.folder / PREDICTIONS / domain / dataset / seed
+        seeds.setdefault(seed_folder, SeedFolder(seed_folder, id_, int(number[1])))
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

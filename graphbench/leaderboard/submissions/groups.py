@@ -237,7 +237,7 @@ def _check_predictions(entry: SubmittedDataset) -> None:
 
 def _compare_budgets(entry: SubmittedDataset, stated: StatedBudget) -> None:
     for record in entry.records:
-        found: dict[str, Any] = {
+        recorded: dict[str, Any] = {
             "steps": record.steps_asked,
             "batch_size": record.batch_size,
             "parameters": record.parameters,
@@ -245,8 +245,8 @@ def _compare_budgets(entry: SubmittedDataset, stated: StatedBudget) -> None:
         is_own = record.config.get("kind") == OWN_MODEL
         if is_own:  # all of it came from the description, as it was when the record was written
             machine = {name: record.hardware.get(name) for name in ("cpu", "gpu")}
-            found |= {"training_seconds": record.wall_seconds, **machine}
-        for name, there in found.items():
+            recorded |= {"training_seconds": record.wall_seconds, **machine}
+        for name, there in recorded.items():
             said = getattr(stated, name)
             if said is None or said == there or (there is None and not is_own):
                 continue

@@ -80,19 +80,19 @@ def files_of_seed(task: Task, folder: Path) -> dict[str, Path]:
     Raises:
         EvaluationError: If the folder has another file or folder, or two of one split.
     """
-    found = {name: file for name in task.card.all_splits if (file := task.find_predictions(folder, name)) is not None}
-    known = set(found.values())
+    files = {name: file for name in task.card.all_splits if (file := task.find_predictions(folder, name)) is not None}
+    used = set(files.values())
     for path in sorted(folder.iterdir()):
-        if path in known or path.name.startswith("."):
+        if path in used or path.name.startswith("."):
             continue
-        owner = found.get(path.stem if path.is_file() else path.name)
+        owner = files.get(path.stem if path.is_file() else path.name)
         if owner is not None:
             raise EvaluationError(f"{path.name} and {owner.name} are predictions of the same split; keep one")
         raise EvaluationError(
             f"{path.name} belongs to no split ({', '.join(task.card.all_splits)}); "
             f"{task.describe_files(next(iter(task.card.all_splits)))}"
         )
-    return found
+    return files
 
 
 def score_folder(
@@ -128,17 +128,17 @@ def score_folder(
     for split in (*files, *needed):
         require_data(card, split, limit.get(split) if isinstance(limit, dict) else limit, data)
     task.read_training(splits)
-    found = ScoredSeed(splits.card, files)
-    with _warnings_noted() as found.warnings:
+    scored = ScoredSeed(splits.card, files)
+    with _warnings_noted() as scored.warnings:
         for name, file in files.items():
             split = splits[name]
             task.require_labels(split)
             require_readable(file, len(split), most_array_bytes(split))
             own = _score_file(task, file, split, stated.scores)
-            found.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
-            found.scores |= own
-            found.used[name] = split
-    return found
+            scored.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
+            scored.scores |= own
+            scored.used[name] = split
+    return scored
 
 
 def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | dict[str, int] | None:
@@ -149,8 +149,8 @@ def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | 
     if limited_parameter(card) is not None or card.series is not None:
         return whole if isinstance(whole, int) and not isinstance(whole, bool) and whole > 0 else None
     full = {name: spec.count for name, spec in card.all_splits.items()}
-    found = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
-    return found or None
+    counts = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
+    return counts or None
 
 
 def _settings_of(record: RunRecord | None) -> dict[str, Any]:

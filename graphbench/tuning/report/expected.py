@@ -1,4 +1,4 @@
-"""Expected scores on the dataset of a tuning run: those of trivial predictors, solvers and papers."""
+"""Expected scores on the dataset of a tuning run: the scores of trivial baselines, solvers and papers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SPLIT_KEY = "training.val_split"
 
 @dataclass(frozen=True)
 class Expected:
-    """The scores that those of a tuning run are compared with.
+    """The scores with which the scores of a tuning run are compared.
 
     Attributes:
         card: The card of the dataset.
         metric: The metric of validation.
-        split: The split of validation, which the scores of trivial predictors and solvers are for.
+        split: The split of validation, on which the trivial baselines and solvers were scored.
         model: Name of the tuned architecture in papers.
         published: Published scores of the metric on the test split, in the order of their tables.
         samples: The samples of the split on which the search validates.
@@ -53,47 +53,48 @@ class Expected:
 
     @property
     def references(self) -> SplitReferences | None:
-        """The trivial predictors and solvers on the samples of validation; None if none was measured on them."""
+        """The trivial baselines and solvers on the samples of validation; None if none was measured on them."""
         return references_on(self.card, self.split, self.samples)
 
     @property
     def floor(self) -> tuple[str, float] | None:
-        """Name and score of the best trivial predictor on the samples of validation; None if none was measured.
+        """Name and score of the best trivial baseline on the samples of validation; None if none was measured.
 
-        Rules that read the graph do not count: a search whose models have learned much may be worse than such a rule.
+        Rules that read the graph do not count: models that have learned much may still be worse than these rules.
         """
         floor = {} if self.references is None else without_rules(self.references.floor, self.card)
-        found = best_of(floor, self.metric)
-        return None if found is None else (found[0].replace("_", " "), found[1])
+        best = best_of(floor, self.metric)
+        return None if best is None else (best[0].replace("_", " "), best[1])
 
     @property
     def of_model(self) -> list[PublishedScore]:
         """The published scores of the tuned architecture; if there are none, the best published score."""
-        own = [score for score in self.published if score.model == self.model]
+        scores_of_model = [score for score in self.published if score.model == self.model]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
-        return own or sorted(self.published, key=lambda score: -sign * (score.value or 0.0))[:1]
+        return scores_of_model or sorted(self.published, key=lambda score: -sign * (score.value or 0.0))[:1]
 
 
 def expected_of(history: History) -> Expected | None:
     """Return the expected scores on the dataset of a run.
 
     Returns:
-        None for a training method of the user, for a dataset that is not in the catalogue any more, for data of another
-        version than the card's, and if the metric of validation is not a registered metric, such as a loss.
+        The expected scores. None for a training method of the user, for a dataset that is not in the catalogue any
+        more, for data of another version than the card's, and if the metric of validation is not a registered metric
+        (e.g. a loss).
     """
-    what = history.what
+    identity = history.what
     metric = history.measure.metric
-    if not what.get("dataset") or metric is None or metric not in METRICS:
+    if not identity.get("dataset") or metric is None or metric not in METRICS:
         return None
     try:
-        card = catalog().card(str(what["dataset"]))
+        card = catalog().card(str(identity["dataset"]))
     except KeyError:
         return None
-    if what.get("data") and not str(what["data"]).startswith(f"v{card.version}-"):
+    if identity.get("data") and not str(identity["data"]).startswith(f"v{card.version}-"):
         return None
-    overrides, configuration = what.get("overrides") or {}, what.get("configuration") or {}
+    overrides, configuration = identity.get("overrides") or {}, identity.get("configuration") or {}
     split = str(overrides.get(_SPLIT_KEY) or configuration.get(_SPLIT_KEY) or "val")
-    published = tuple(score for score in scores_on_test(card, str(what["dataset"])) if score.metric == metric)
+    published = tuple(score for score in scores_on_test(card, str(identity["dataset"])) if score.metric == metric)
     return Expected(card, metric, split, _architecture(history), published, _validated(history, card, split))
 
 
@@ -105,51 +106,53 @@ def _validated(history: History, card: Card, split: str) -> SampleSet:
     return replace(whole, draw=draw, count=count)
 
 
-def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
+def expected_grid(history: History, best: Trial, expected_scores: Expected) -> Grid:
     """Return a table of the incumbent, the default configuration and the expected scores."""
-    names = (found.metric,)
-    own = [("incumbent", best), *(("default configuration", trial) for trial in history.default_trials[-1:])]
+    names = (expected_scores.metric,)
+    ours = [("incumbent", best), *(("default configuration", trial) for trial in history.default_trials[-1:])]
     rows: list[tuple[str, ...]] = [
         (
             name,
             "ours",
             history.measure.text(trial.measured, named=False),
-            found.split,
+            expected_scores.split,
             history.fidelity.text(trial.budget),
         )
-        for name, trial in own
+        for name, trial in ours
     ]
-    measured = found.references or next(iter(measured_references(found.card, found.split)), None)
+    measured = expected_scores.references or next(
+        iter(measured_references(expected_scores.card, expected_scores.split)), None
+    )
     note = ""
-    if measured is not None and found.references is None:
-        note = f"on {samples_text(measured.samples, task_of(found.card).samples, found.samples)}"
+    if measured is not None and expected_scores.references is None:
+        note = f"on {samples_text(measured.samples, task_of(expected_scores.card).samples, expected_scores.samples)}"
     expected = [row.apart(note) for row in measured_rows(measured, names)]
-    rows += _cells(published_rows(found.published, names), "test") + _cells(expected, found.split)
-    return Grid(("predictor", "kind", metric_head(found.metric), "split", "basis"), tuple(rows))
+    rows += _cells(published_rows(expected_scores.published, names), "test") + _cells(expected, expected_scores.split)
+    return Grid(("predictor", "kind", metric_head(expected_scores.metric), "split", "basis"), tuple(rows))
 
 
-def expected_notes(history: History, found: Expected) -> list[str]:
+def expected_notes(history: History, expected: Expected) -> list[str]:
     """Return remarks on the comparison of a run's scores with the expected ones."""
     notes = []
-    if found.published:
+    if expected.published:
         notes.append(
             "Published scores are on the test split, scores of this run on the validation split: train the incumbent "
             "and evaluate it on the test split to compare them."
         )
-    measured = next(iter(measured_references(found.card, found.split)), None)
-    if measured is not None and found.references is None:
-        noun = task_of(found.card).samples
-        theirs = samples_text(measured.samples, noun, found.samples)
+    measured = next(iter(measured_references(expected.card, expected.split)), None)
+    if measured is not None and expected.references is None:
+        noun = task_of(expected.card).samples
+        theirs = samples_text(measured.samples, noun, expected.samples)
         notes.append(
             f"Trivial predictors and solvers were scored on {theirs} of the split, this run on "
-            f"{samples_text(found.samples, noun)}: these scores are not comparable."
+            f"{samples_text(expected.samples, noun)}: these scores are not comparable."
         )
-    return [*notes, *(f"{note.rstrip('.')}." for note in notes_on(found.published))]
+    return [*notes, *(f"{note.rstrip('.')}." for note in notes_on(expected.published))]
 
 
-def below_floor_text(history: History, found: Expected | None) -> str:
-    """Return a warning if the best configuration is no better than a trivial predictor; else an empty text."""
-    best, floor = history.incumbent, None if found is None else found.floor
+def below_floor_text(history: History, expected: Expected | None) -> str:
+    """Return a warning if the best configuration is no better than a trivial baseline; else an empty text."""
+    best, floor = history.incumbent, None if expected is None else expected.floor
     if best is None or floor is None:
         return ""
     measure = history.measure

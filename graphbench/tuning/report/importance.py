@@ -30,12 +30,12 @@ _TREES = 128
 _FOLDS = 8  # of configurations, for R2
 _POINTS = 1024  # of the space, per estimate; a power of two, as Sobol sequences need
 _ROUNDING = 1e-12  # of costs, relative
-_FENCE = 3.0  # costs above the upper quartile by more than so many interquartile ranges are outliers (Tukey)
+_FENCE = 3.0  # interquartile ranges above the upper quartile beyond which a cost is an outlier (Tukey)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one parameter does to the cost: shares of the variance over the space, in [0, 1].
+    """The effect of one parameter on the cost: shares of the variance over the space, in [0, 1].
 
     Attributes:
         name: The parameter.
@@ -56,12 +56,12 @@ class Importance:
         effects: One per parameter that can vary, the largest total effect first; empty if refused.
         refusal: Why nothing was computed; empty otherwise.
         trials: Successful trials the forest was fitted to.
-        configurations: Different configurations among them.
-        budget: The budget the effects are about.
-        at_budget: Trials at that budget; from the others the forest learns how cost depends on the budget.
-        r2: Cross-validated R2: of predictions by forests that have not seen the trial's configuration, against
-            predicting the mean cost of its budget. 1 is perfect, 0 no better than that mean; None if undefined.
-        capped: Trials whose cost was an outlier and was lowered to the limit.
+        configurations: Different configurations among the trials.
+        budget: The budget at which the effects were computed.
+        at_budget: Trials at that budget; from the other trials the forest learns how the cost depends on the budget.
+        r2: Cross-validated R2 of predictions by forests that have not seen the trial's configuration, against
+            predicting the mean cost of its budget. 1 is perfect, 0 is no better than the mean; None if undefined.
+        capped: Trials with an outlier as cost, which was lowered to the limit.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -82,13 +82,13 @@ class Importance:
 def importance(parameters: Sequence[Parameter], trials: Sequence[Trial], seed: int = 0) -> Importance:
     """Return how much of the cost's variance over the space each parameter explains, at the largest budget.
 
-    A random forest learns (configuration, budget) -> cost from the successful trials; an inactive parameter has its
-    default, one on a logarithmic scale enters as its logarithm, a category as its place in the list of choices. Its
-    predictions at the largest budget are decomposed. Values describe the forest, over the whole space and not only
-    near the incumbent; they do not describe failures.
+    A random forest learns (configuration, budget) -> cost from the successful trials. An inactive parameter has its
+    default, a parameter on a logarithmic scale enters as its logarithm, and a category as its index in the list of
+    choices. The predictions of the forest at the largest budget are decomposed. The shares describe the forest over the
+    whole space, not only near the incumbent; they do not describe failures.
 
     Args:
-        parameters: The space; parameters of one value alone are left out.
+        parameters: The space; parameters with a single value are left out.
         trials: The history; failed trials are not used.
         seed: Seed of samples and forests: the same history gives the same numbers.
 
@@ -129,7 +129,7 @@ def _refusal(configurations: int, varying: Sequence[Parameter], budgets: NDArray
             f"{FEWEST_TRIALS} of {FEWEST_CONFIGURATIONS}"
         )
     groups = [cost[budgets == budget] for budget in np.unique(budgets)]
-    if all(np.ptp(own) <= _ROUNDING * np.abs(own).max() for own in groups):
+    if all(np.ptp(costs) <= _ROUNDING * np.abs(costs).max() for costs in groups):
         return "costs do not differ"
     return ""
 
@@ -153,7 +153,7 @@ class _Codes:
 def _effects(varying: Sequence[Parameter], forest: Any, budget: int, seed: int) -> tuple[Effect, ...]:
     """Return the Sobol indices of a forest's predictions at a budget, the largest total effect first.
 
-    All variance is that of a single parameter, whose indices SciPy does not compute.
+    SciPy does not compute the indices of a single parameter; a single parameter explains all variance.
     """
     from scipy.stats import sobol_indices
 
@@ -168,8 +168,8 @@ def _effects(varying: Sequence[Parameter], forest: Any, budget: int, seed: int) 
         return (Effect(varying[0].name, share, share),)
     dists: Any = [_Codes(parameter) for parameter in varying]
     with np.errstate(invalid="ignore"):  # 0 / 0 where the forest is constant
-        found = sobol_indices(func=predictions, n=_POINTS, dists=dists, rng=np.random.default_rng(seed))
-    alone, total = np.clip(np.nan_to_num([found.first_order, found.total_order]), 0.0, 1.0).reshape(2, -1)
+        indices = sobol_indices(func=predictions, n=_POINTS, dists=dists, rng=np.random.default_rng(seed))
+    alone, total = np.clip(np.nan_to_num([indices.first_order, indices.total_order]), 0.0, 1.0).reshape(2, -1)
     effects = [Effect(p.name, float(alone[i]), float(total[i])) for i, p in enumerate(varying)]
     return tuple(sorted(effects, key=lambda effect: -effect.total))
 

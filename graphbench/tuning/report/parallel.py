@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 
 _BEST, _MIDDLE, _WORST = COLOURS[0], "#a98fa0", COLOURS[1]  # legible on white and on dark grounds
 _STOPPED = "#8a939f"
-_MOST_ORDERED, _MOST_VALUES = 8, 16  # marks of a list in an order, and of one without
-_LONGEST = 14  # characters of a mark
+_MAX_ORDERED_MARKS, _MAX_UNORDERED_MARKS = 8, 16  # marks on the axis of a list with and without an order
+_MAX_MARK_LENGTH = 14  # characters
 _APART = 0.09  # of an axis, between two marks
 _GOLDEN = 0.618034
 _SPREAD = 0.05  # of an axis, over which lines through the same value of a list are spread
 _FENCE = 3.0  # interquartile ranges; scores further out are drawn at the end of their axis
 _INACTIVE = -0.12
-_CROWDED = 8  # parameters; with more, every other name is a line higher
+_CROWDED = 8  # parameters; from this number on, every other name is a line higher
 _SPACING = 0.95  # inches between two axes
 
 
 def parallel_figure(history: History) -> Figure | None:
     """Return the figure of all successful configurations, or None if there is none.
 
-    One vertical axis per hyperparameter, on its own scale, and the score at the run's largest budget as the last. The
-    colour is that score; configurations that were stopped at a smaller budget are grey and have none. The incumbent is
-    drawn on top. A hyperparameter that is inactive in a configuration is drawn below its axis.
+    The figure has one vertical axis per hyperparameter, each on a separate scale, and as the last axis the score at the
+    run's largest budget. The colour of a line is that score. Configurations that were stopped at a smaller budget are
+    grey and have no score. The incumbent is drawn on top. A hyperparameter that is inactive in a configuration is drawn
+    below its axis.
     """
     parameters = [parameter for parameter in history.parameters if parameter.varies]
     incumbent = history.incumbent
@@ -49,11 +50,13 @@ def parallel_figure(history: History) -> Figure | None:
     stopped = [trial for trial in history.furthest() if trial.budget < incumbent.budget]
     scale = _ScoreScale([history.measure.score(trial.measured) for trial in full], history.measure.higher_is_better)
     for trial in stopped:
-        _draw(axes, _places(parameters, trial, _SPREAD), _STOPPED, 0.8, max(0.1, min(0.35, 25 / len(stopped))))
+        _draw(axes, _positions(parameters, trial, _SPREAD), _STOPPED, 0.8, max(0.1, min(0.35, 25 / len(stopped))))
     for trial in sorted(full, key=lambda trial: -trial.measured):
         score = history.measure.score(trial.measured)
-        _draw(axes, [*_places(parameters, trial, _SPREAD), scale.place(score)], _colour(scale.badness(score)), 1.5, 0.9)
-    best = [*_places(parameters, incumbent), scale.place(history.measure.score(incumbent.measured))]
+        _draw(
+            axes, [*_positions(parameters, trial, _SPREAD), scale.place(score)], _colour(scale.badness(score)), 1.5, 0.9
+        )
+    best = [*_positions(parameters, incumbent), scale.place(history.measure.score(incumbent.measured))]
     axes.plot(
         range(len(best)), best, color=_BEST, linewidth=3.2, marker="o", markersize=6.5, zorder=4, clip_on=False,
         label=f"incumbent, configuration {incumbent.config_id}",
@@ -67,8 +70,10 @@ def parallel_figure(history: History) -> Figure | None:
     return figure
 
 
-def _draw(axes: Axes, places: Sequence[float], colour: str, width: float, alpha: float) -> None:
-    axes.plot(range(len(places)), places, color=colour, linewidth=width, alpha=alpha, zorder=2 if width > 1 else 1)
+def _draw(axes: Axes, positions: Sequence[float], colour: str, width: float, alpha: float) -> None:
+    axes.plot(
+        range(len(positions)), positions, color=colour, linewidth=width, alpha=alpha, zorder=2 if width > 1 else 1
+    )
 
 
 def _add_legend(figure: Figure, axes: Axes, *, stopped: bool, others: bool) -> None:
@@ -77,8 +82,8 @@ def _add_legend(figure: Figure, axes: Axes, *, stopped: bool, others: bool) -> N
     handles, _ = axes.get_legend_handles_labels()
     if others:
         handles += [
-            Line2D([], [], color=_colour(place), label=label)
-            for place, label in ((0.0, "best"), (0.5, "middle"), (1.0, "worst"))
+            Line2D([], [], color=_colour(badness), label=label)
+            for badness, label in ((0.0, "best"), (0.5, "middle"), (1.0, "worst"))
         ]
     if stopped:
         handles.append(Line2D([], [], color=_STOPPED, linewidth=0.8, label="stopped at a smaller budget"))
@@ -104,7 +109,7 @@ class _ScoreScale:
         self.cut = self.low > float(values.min()) or self.high < float(values.max())
 
     def place(self, score: float) -> float:
-        """Return the place of a score, from 0 to 1."""
+        """Return the position of a score on the axis, from 0 to 1."""
         if self.high <= self.low:
             return 0.5
         value = float(self._scaled(np.array(score)))
@@ -115,21 +120,21 @@ class _ScoreScale:
         return 1 - self.place(score) if self._higher else self.place(score)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return place and text of the axis's marks."""
+        """Return position and text of the axis's marks."""
         values = np.linspace(self.low, self.high, 5 if self.high > self.low else 1)
         scores = (np.exp(values) if self.log else values).tolist()
         marks = [(self.place(score), text) for score, text in zip(scores, distinct_texts(scores), strict=True)]
         if self.cut:  # scores at the worse end may be worse than its mark
             end = 0 if self._higher else -1
-            place, text = marks[end]
-            marks[end] = (place, f"{'≤' if self._higher else '≥'} {text}")
+            position, text = marks[end]
+            marks[end] = (position, f"{'≤' if self._higher else '≥'} {text}")
         return marks
 
     def _scaled(self, scores: Any) -> Any:
         return np.log(scores) if self.log else scores
 
 
-def _places(parameters: Sequence[Parameter], trial: Trial, spread: float = 0.0) -> list[float]:
+def _positions(parameters: Sequence[Parameter], trial: Trial, spread: float = 0.0) -> list[float]:
     """Return where a configuration crosses the axes; on axes of lists it is shifted by up to half of ``spread``."""
     shift = spread * ((trial.config_id * _GOLDEN) % 1 - 0.5)
     return [
@@ -160,20 +165,20 @@ def _draw_axes(axes: Axes, parameters: Sequence[Parameter], inactive: Sequence[b
 def _draw_axis(axes: Axes, x: int, marks: Sequence[tuple[float, str]], name: str) -> None:
     axes.plot([x, x], [0, 1], color=INK, linewidth=1.2, zorder=3, clip_on=False)
     axes.text(x, 1.06, name, ha="center", va="bottom", fontsize=9.5, color=INK, fontweight="bold")
-    for place, text in marks:
-        axes.plot([x - 0.02, x], [place, place], color=INK, linewidth=1, zorder=3)
-        _write_mark(axes, x, place, text)
+    for position, text in marks:
+        axes.plot([x - 0.02, x], [position, position], color=INK, linewidth=1, zorder=3)
+        _write_mark(axes, x, position, text)
 
 
-def _write_mark(axes: Axes, x: int, place: float, text: str) -> None:
+def _write_mark(axes: Axes, x: int, position: float, text: str) -> None:
     behind = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
-    axes.text(x - 0.045, place, text, ha="right", va="center", fontsize=8, color=INK, bbox=behind, zorder=6)
+    axes.text(x - 0.045, position, text, ha="right", va="center", fontsize=8, color=INK, bbox=behind, zorder=6)
 
 
 def _marks(parameter: Parameter) -> list[tuple[float, str]]:
-    """Return place and text of an axis's marks: all of a short list; bounds and round values of a range."""
+    """Return position and text of an axis's marks: all values of a short list; bounds and round values of a range."""
     if parameter.values:
-        step = math.ceil(len(parameter.values) / (_MOST_ORDERED if parameter.ordered else _MOST_VALUES))
+        step = math.ceil(len(parameter.values) / (_MAX_ORDERED_MARKS if parameter.ordered else _MAX_UNORDERED_MARKS))
         return [(parameter.place(value), _shortened(value)) for value in parameter.values[::step]]
     from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -182,16 +187,16 @@ def _marks(parameter: Parameter) -> list[tuple[float, str]]:
     locator = LogLocator(subs=(1.0,) if decades > 2 else (1.0, 2.0, 5.0)) if parameter.log else MaxNLocator(5)
     chosen = [low, high]
     for value in locator.tick_values(low, high):
-        place = parameter.place(value) if low < value < high else 0.0
+        position = parameter.place(value) if low < value < high else 0.0
         whole = not parameter.whole or float(value).is_integer()
-        if whole and low < value < high and all(abs(place - parameter.place(own)) > _APART for own in chosen):
+        if whole and low < value < high and all(abs(position - parameter.place(mark)) > _APART for mark in chosen):
             chosen.append(float(value))
     return [(parameter.place(value), f"{value:.4g}") for value in chosen]
 
 
 def _shortened(value: Any) -> str:
     text = value_text(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_MARK_LENGTH else text[: _MAX_MARK_LENGTH - 1] + "…"
 
 
 def _colour(badness: float) -> str:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _SMALLEST, _LARGEST = "#97a3b4", COLOURS[0]  # of the budgets' colours
 _BEST = COLOURS[1]
-_FEWEST_DIGITS, _MOST_DIGITS, _MOST_TICKS = 3, 12, 6
+_MIN_DIGITS, _MAX_DIGITS, _MAX_TICKS = 3, 12, 6
 MAGNITUDES = 30  # ratio of the largest to the smallest error above which their axis is logarithmic
 
 
 def best_figure(history: History, expected: Expected | None = None) -> Figure | None:
     """Return the figure of the best so far over the budget spent and over time, or None if no trial succeeded.
 
-    The line is the incumbent's score; a new one begins where a larger budget is first reached. Failed trials are drawn
-    at the worse end. Horizontal lines are expected scores.
+    The line is the incumbent's score; a new line begins where a larger budget is first reached. Failed trials are drawn
+    at the worse end of the axis. Horizontal lines are expected scores.
     """
     if not history.successes:
         return None
@@ -54,9 +54,9 @@ def best_figure(history: History, expected: Expected | None = None) -> Figure | 
 def _draw_moments(axes: Axes, history: History, at: Sequence[float], expected: Expected | None) -> None:
     scored = [(x, moment.trial) for x, moment in zip(at, history.moments, strict=True) if moment.trial.succeeded]
     budgets = sorted({trial.budget for _, trial in scored})
-    for place, budget in enumerate(budgets):
+    for rank, budget in enumerate(budgets):
         points = [(x, history.measure.score(trial.measured)) for x, trial in scored if trial.budget == budget]
-        share = place / (len(budgets) - 1) if len(budgets) > 1 else 1.0
+        share = rank / (len(budgets) - 1) if len(budgets) > 1 else 1.0
         axes.plot(
             *zip(*points, strict=True), linestyle="", marker="o", markersize=2.5 + 3 * share, markeredgewidth=0,
             alpha=0.85, color=blend(_SMALLEST, _LARGEST, share), label=history.fidelity.text(budget),
@@ -89,10 +89,10 @@ def _draw_expected(axes: Axes, expected: Expected) -> list[float]:
 
 def _draw_best(axes: Axes, history: History, at: Sequence[float]) -> None:
     """Draw the incumbent's score, one line per budget, with a mark wherever the incumbent changes."""
-    known: list[tuple[float, Trial]] = [
+    incumbents: list[tuple[float, Trial]] = [
         (x, moment.incumbent) for x, moment in zip(at, history.moments, strict=True) if moment.incumbent is not None
     ]
-    for number, (_, piece) in enumerate(groupby(known, key=lambda point: point[1].budget)):
+    for number, (_, piece) in enumerate(groupby(incumbents, key=lambda point: point[1].budget)):
         points = list(piece)
         new = [i for i, (_, trial) in enumerate(points) if i == 0 or trial is not points[i - 1][1]]
         axes.plot(
@@ -103,10 +103,10 @@ def _draw_best(axes: Axes, history: History, at: Sequence[float]) -> None:
 
 
 def distinct_texts(values: Sequence[float]) -> list[str]:
-    """Return numbers as text with enough digits to distinguish different ones, at least three."""
+    """Return numbers as text with enough digits to distinguish different numbers, at least three."""
     different = len(set(values))
     texts: list[str] = []
-    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS + 1):
+    for digits in range(_MIN_DIGITS, _MAX_DIGITS + 1):
         texts = [f"{value:.{digits}g}" for value in values]
         if len(set(texts)) == different:
             break
@@ -117,7 +117,7 @@ def use_whole_ticks(axis: Axis) -> None:
     """Mark few and whole numbers on an axis of counts, with separators of thousands."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=True))
+    axis.set_major_locator(MaxNLocator(_MAX_TICKS, integer=True))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
@@ -125,7 +125,7 @@ def use_score_ticks(axis: Axis) -> None:
     """Mark few scores on a linear axis, each in full, without an offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-    axis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    axis.set_major_locator(MaxNLocator(_MAX_TICKS))
     formatter = ScalarFormatter(useOffset=False)
     formatter.set_powerlimits((-4, 6))
     axis.set_major_formatter(formatter)
@@ -144,18 +144,18 @@ def budget_figure(rungs: Sequence[Rung], fidelity: Fidelity = STEPS) -> Figure |
     if not rungs:
         return None
     figure, (trials, steps) = new_figure(2, (9.6, 0.9 + 0.42 * len(rungs)))
-    places = list(range(len(rungs)))
+    rows = list(range(len(rungs)))
     succeeded = [rung.trials - rung.failed for rung in rungs]
-    _stack(trials, places, succeeded, [rung.failed for rung in rungs], ("succeeded", "failed", RED))
+    _stack(trials, rows, succeeded, [rung.failed for rung in rungs], ("succeeded", "failed", RED))
     _stack(
-        steps, places, [rung.steps for rung in rungs], [rung.saved for rung in rungs],
+        steps, rows, [rung.steps for rung in rungs], [rung.saved for rung in rungs],
         (fidelity.spent, f"{fidelity.name} saved by continuing", COLOURS[2]),
     )  # fmt: skip
     trials.set_xlabel("trials")
     steps.set_xlabel(f"{fidelity.full_unit}s")
     trials.set_ylabel("budget")
     for panel in (trials, steps):
-        panel.set_yticks(places, [f"{rung.budget:,}" for rung in rungs])
+        panel.set_yticks(rows, [f"{rung.budget:,}" for rung in rungs])
         panel.grid(False, axis="y")
         use_whole_ticks(panel.xaxis)
     add_legend(figure, [trials, steps])
@@ -163,13 +163,13 @@ def budget_figure(rungs: Sequence[Rung], fidelity: Fidelity = STEPS) -> Figure |
 
 
 def _stack(
-    axes: Axes, places: Sequence[int], first: Sequence[int], second: Sequence[int], words: tuple[str, str, str]
+    axes: Axes, rows: Sequence[int], first: Sequence[int], second: Sequence[int], words: tuple[str, str, str]
 ) -> None:
     label, other, colour = words
-    own = COLOURS[0] if label == "succeeded" else _SMALLEST
-    axes.barh(places, first, height=0.62, color=own, label=label)
+    first_colour = COLOURS[0] if label == "succeeded" else _SMALLEST
+    axes.barh(rows, first, height=0.62, color=first_colour, label=label)
     if any(second):
-        axes.barh(places, second, left=first, height=0.62, color=colour, alpha=0.75, label=other)
+        axes.barh(rows, second, left=first, height=0.62, color=colour, alpha=0.75, label=other)
 
 
 def importance_figure(importance: Importance) -> Figure | None:
@@ -178,12 +178,12 @@ def importance_figure(importance: Importance) -> Figure | None:
     if not effects:
         return None
     figure, (axes,) = new_figure(1, (7.4, 0.9 + 0.34 * len(effects)))
-    places = np.arange(len(effects))[::-1]
+    rows = np.arange(len(effects))[::-1]
     names = short_names([effect.name for effect in effects])
-    axes.barh(places + 0.19, [effect.alone for effect in effects], height=0.36, color=COLOURS[0], label="alone")
+    axes.barh(rows + 0.19, [effect.alone for effect in effects], height=0.36, color=COLOURS[0], label="alone")
     totals = [effect.total for effect in effects]
-    axes.barh(places - 0.19, totals, height=0.36, color=COLOURS[5], label="with all interactions")
-    axes.set_yticks(places, [names[effect.name] for effect in effects])
+    axes.barh(rows - 0.19, totals, height=0.36, color=COLOURS[5], label="with all interactions")
+    axes.set_yticks(rows, [names[effect.name] for effect in effects])
     axes.set_xlim(left=0)
     axes.set_xlabel("share of the variance of the cost")
     axes.grid(False, axis="y")

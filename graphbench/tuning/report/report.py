@@ -44,7 +44,7 @@ FILE = "incumbent.yaml"
 def write_report(result: Mapping[str, Any], folder: Path) -> Path:
     """Write the report of a tuning run and return the path of its page.
 
-    It holds the incumbent next to the default configuration and the scores that are expected (of trivial predictors,
+    The report holds the incumbent next to the default configuration and the expected scores (of trivial baselines,
     solvers and papers), the best so far over budget and time, the use of the budget, parallel coordinates, the
     importance of the hyperparameters, the ten best configurations, and all failures.
 
@@ -77,7 +77,7 @@ def write_report(result: Mapping[str, Any], folder: Path) -> Path:
 
 def _context(history: History, expected: Expected | None) -> dict[str, Any]:
     best, rungs = history.incumbent, history.rungs()
-    found = importance(history.parameters, history.trials, seed=int(history.what.get("seed") or 0))
+    effects = importance(history.parameters, history.trials, seed=int(history.what.get("seed") or 0))
     return {
         "title": str(history.result.get("title") or "Tuning"),
         "summary": summary(history),
@@ -90,9 +90,9 @@ def _context(history: History, expected: Expected | None) -> dict[str, Any]:
         "command": train_command(history),
         "rungs": tables.rung_grid(history, rungs),
         "saved": saved_text(history),
-        "importance": found,
-        "importance_notes": importance_notes(found, history.fidelity),
-        "effects": tables.importance_grid(found),
+        "importance": effects,
+        "importance_notes": importance_notes(effects, history.fidelity),
+        "effects": tables.importance_grid(effects),
         "best": tables.best_grid(history),
         "failed": tables.failure_text(history) if history.failures else "",
         "failures": tables.failure_grid(history),
@@ -100,8 +100,8 @@ def _context(history: History, expected: Expected | None) -> dict[str, Any]:
     }
 
 
-def _pictures(history: History, expected: Expected | None, found: Importance, embed: Embed) -> dict[str, str]:
-    """Return the text that shows each figure; empty where there is nothing to draw."""
+def _pictures(history: History, expected: Expected | None, effects: Importance, embed: Embed) -> dict[str, str]:
+    """Return the text that embeds each figure; empty where there is nothing to draw."""
     figures: dict[str, tuple[Figure | None, str]] = {
         "best": (best_figure(history, expected), f"Best so far over {history.fidelity.full_unit}s and time"),
         "budget": (
@@ -109,7 +109,7 @@ def _pictures(history: History, expected: Expected | None, found: Importance, em
             f"Trials and {history.fidelity.full_unit}s at each budget",
         ),
         "parallel": (parallel_figure(history), "Parallel coordinates of all configurations"),
-        "importance": (importance_figure(found), "Importance of the hyperparameters"),
+        "importance": (importance_figure(effects), "Importance of the hyperparameters"),
     }
     return {
         f"{name}_figure": "" if figure is None else embed(figure, name, title)
@@ -118,7 +118,7 @@ def _pictures(history: History, expected: Expected | None, found: Importance, em
 
 
 def write_incumbent(history: History, folder: Path) -> None:
-    """Write the best configuration to ``incumbent.yaml`` in a folder, ready for training; nothing without one."""
+    """Write the best configuration to ``incumbent.yaml`` in a folder, ready for training; no file without one."""
     if history.incumbent is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / FILE, incumbent_text(history, history.incumbent))
@@ -127,9 +127,9 @@ def write_incumbent(history: History, folder: Path) -> None:
 def incumbent_text(history: History, incumbent: Trial) -> str:
     """Return the incumbent as YAML, with a comment on how it was found.
 
-    For a model of this package it is the result's ``baseline``, a file such as those in ``baselines/<domain>/``: the
-    tuned configuration with the overrides of the run, the incumbent's values and the budget it was scored at. For other
-    training methods it is the plain configuration.
+    For a model of this package, the text is the result's ``baseline``, in the format of the files in
+    ``baselines/<domain>/``: the tuned configuration with the overrides of the run, the incumbent's values and the
+    budget at which it was scored. For other training methods, the text is the plain configuration.
     """
     sections = history.result.get("baseline")
     style = None if sections else False  # lists and inner mappings of sections are in one line, as in baselines/
@@ -140,11 +140,11 @@ def incumbent_text(history: History, incumbent: Trial) -> str:
 
 def train_command(history: History) -> str | None:
     """Return the command that trains the incumbent; None for training methods of the user."""
-    what = history.what
+    identity = history.what
     if not _is_ours(history) or "baseline" not in history.result:
         return None
-    limit = f" --limit {what['limit']}" if what.get("limit") else ""
-    return f"graphbench train {what['dataset']} --model {FILE} --seed {what.get('seed', 0)}{limit}"
+    limit = f" --limit {identity['limit']}" if identity.get("limit") else ""
+    return f"graphbench train {identity['dataset']} --model {FILE} --seed {identity.get('seed', 0)}{limit}"
 
 
 def _is_ours(history: History) -> bool:
@@ -152,13 +152,15 @@ def _is_ours(history: History) -> bool:
 
 
 def _comment(history: History, incumbent: Trial) -> list[str]:
-    what = history.what
-    about = f"{what['model']} tuned on {what['dataset']}" if _is_ours(history) else "The incumbent"
-    found = (
-        f"{about}: {history.measure.text(incumbent.measured)} at {history.fidelity.text(incumbent.budget)}, the best of"
-    )
-    lines = [f"{found} {counted(len(history.trials), 'trial')}", f"({search_text(what)}, seed {what.get('seed')})."]
+    identity = history.what
+    subject = f"{identity['model']} tuned on {identity['dataset']}" if _is_ours(history) else "The incumbent"
+    score, budget = history.measure.text(incumbent.measured), history.fidelity.text(incumbent.budget)
+    headline = f"{subject}: {score} at {budget}, the best of"
+    lines = [
+        f"{headline} {counted(len(history.trials), 'trial')}",
+        f"({search_text(identity)}, seed {identity.get('seed')}).",
+    ]
     lines += [f"{warning[0].upper()}{warning[1:]}." for warning in warnings_of(history)]
     if unreached_text(history.result) and "baseline" in history.result:
         lines.append("It is trained to the budget that was reached.")
-    return [*lines, f"Data: {what['data']}."] if what.get("data") else lines
+    return [*lines, f"Data: {identity['data']}."] if identity.get("data") else lines

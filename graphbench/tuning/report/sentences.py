@@ -16,73 +16,73 @@ from graphbench.tuning.trial import Trial
 
 
 def warnings_of(history: History) -> list[str]:
-    """Return warnings about the result: a largest budget not reached, a score no better than a trivial one."""
-    found = (unreached_text(history.result), below_floor_text(history, expected_of(history)))
-    return [warning for warning in found if warning]
+    """Return warnings about the result: a largest budget not reached, a score no better than a trivial baseline."""
+    warnings = (unreached_text(history.result), below_floor_text(history, expected_of(history)))
+    return [warning for warning in warnings if warning]
 
 
-def title_of(what: Mapping[str, Any]) -> str:
-    """Return what is tuned, in one line."""
-    if what.get("dataset") and what.get("model"):
-        return f"Tuning {what['model']} on {what['dataset']}"
-    return f"Tuning {what.get('training_method', '')}".strip()
+def title_of(identity: Mapping[str, Any]) -> str:
+    """Return the title of a run: the tuned model and its dataset, or the training method, in one line."""
+    if identity.get("dataset") and identity.get("model"):
+        return f"Tuning {identity['model']} on {identity['dataset']}"
+    return f"Tuning {identity.get('training_method', '')}".strip()
 
 
 def unreached_text(result: Mapping[str, Any]) -> str:
     """Return a warning if no successful trial reached the largest budget; else an empty text."""
-    about = result.get("largest_budget") or {}
-    if not 0 < about.get("reached", 0) < about.get("budget", 0):
+    budgets = result.get("largest_budget") or {}
+    if not 0 < budgets.get("reached", 0) < budgets.get("budget", 0):
         return ""
-    largest = recorded_fidelity(result["what"]).text(about["budget"])
+    largest = recorded_fidelity(result["what"]).text(budgets["budget"])
     return (
-        f"largest budget reached: {about['reached']:,} of {largest}, after "
-        f"{counted(len(result['trials']), 'trial')}; about {counted(about['trials_needed'], 'trial')} are needed"
+        f"largest budget reached: {budgets['reached']:,} of {largest}, after "
+        f"{counted(len(result['trials']), 'trial')}; about {counted(budgets['trials_needed'], 'trial')} are needed"
     )
 
 
-def search_text(what: Mapping[str, Any]) -> str:
+def search_text(identity: Mapping[str, Any]) -> str:
     """Return the search and its budgets in words."""
     names = {"smac": "SMAC with Hyperband", "hyperband": "Hyperband", "random": "random search"}
-    method = str(what.get("method", ""))
+    method = str(identity.get("method", ""))
     text = names.get(method, method or "search")
-    budgets = budgets_of(what)
+    budgets = budgets_of(identity)
     if method == "random" or len(budgets) == 1:
-        return f"{text}, {recorded_fidelity(what).text(budgets[-1])} each"
-    return f"{text}, budgets {budgets[0]:,} to {budgets[-1]:,}, eta {what.get('eta')}"
+        return f"{text}, {recorded_fidelity(identity).text(budgets[-1])} each"
+    return f"{text}, budgets {budgets[0]:,} to {budgets[-1]:,}, eta {identity.get('eta')}"
 
 
 def summary(history: History) -> list[str]:
     """Return the result and how it was obtained, in sentences."""
-    what, result, best = history.what, history.result, history.incumbent
+    identity, result, best = history.what, history.result, history.incumbent
     if best is None:
-        found = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
+        headline = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
     else:
         score = history.measure.text(best.measured)
         at = history.fidelity.full_text(best.budget)
-        found = f"Best configuration: {score} at {at} (trial {best.number})."
+        headline = f"Best configuration: {score} at {at} (trial {best.number})."
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     steps = sum(trial.steps for trial in history.trials)
     failed = f", {len(history.failures)} failed" if history.failures else ""
     wall = f" in {duration(seconds['wall'])}" if "wall" in seconds else ""
     done = f"{counted(len(history.trials), 'trial')}{failed}, {history.fidelity.full_text(steps)}{wall}"
     sentences = [
-        found,
+        headline,
         *(f"Warning: {warning}." for warning in warnings_of(history)),
-        f"Found by {search_text(what)}, seed {what.get('seed')}: {done}.",
+        f"Found by {search_text(identity)}, seed {identity.get('seed')}: {done}.",
     ]
     if isinstance(result.get("hardware"), dict):
         sentences.append(f"Hardware: {hardware_text(result['hardware'])}.")
-    if what.get("data"):
-        sentences.append(f"Data: {what['dataset']}, {what['data']}.")
+    if identity.get("data"):
+        sentences.append(f"Data: {identity['dataset']}, {identity['data']}.")
     return sentences
 
 
 def comparison_text(history: History, best: Trial) -> str:
     """Return a comparison of the incumbent with the default configuration, at the largest budget that both have."""
-    own = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
-    own[best.budget] = best.measured
-    default = {trial.budget: trial.measured for trial in history.default_trials}
-    shared = [budget for budget in default if budget in own]
+    incumbent_costs = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
+    incumbent_costs[best.budget] = best.measured
+    default_costs = {trial.budget: trial.measured for trial in history.default_trials}
+    shared = [budget for budget in default_costs if budget in incumbent_costs]
     lost = history.default_failures
     failed = (
         f"The default configuration failed at {history.fidelity.text(lost[-1].budget)}: {lost[-1].reason}"
@@ -92,9 +92,10 @@ def comparison_text(history: History, best: Trial) -> str:
     if not shared:
         return failed or "The default configuration was not measured at a budget of the incumbent."
     budget, measure = max(shared), history.measure
-    difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
-    scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
-    if default[budget] == own[budget] and best.config_id == DEFAULT_ID:
+    difference = signed(measure.score(incumbent_costs[budget]) - measure.score(default_costs[budget]))
+    default_score = measure.text(default_costs[budget], named=False)
+    scores = f"{measure.text(incumbent_costs[budget])}, the default {default_score} ({difference})"
+    if default_costs[budget] == incumbent_costs[budget] and best.config_id == DEFAULT_ID:
         at = history.fidelity.text(best.budget)
         return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
     if budget == best.budget:
@@ -122,24 +123,26 @@ def saved_text(history: History) -> str:
     )
 
 
-def importance_notes(found: Importance, fidelity: Fidelity = STEPS) -> list[str]:
+def importance_notes(importance: Importance, fidelity: Fidelity = STEPS) -> list[str]:
     """Return remarks on the importance of the hyperparameters, or why it was not computed."""
-    if found.refusal:
-        return [f"Not computed: {found.refusal}."]
-    known = f"{counted(found.trials, 'successful trial')} of {counted(found.configurations, 'configuration')}"
-    quality = "undefined" if found.r2 is None else f"{found.r2:.2f}"
+    if importance.refusal:
+        return [f"Not computed: {importance.refusal}."]
+    fitted_to = (
+        f"{counted(importance.trials, 'successful trial')} of {counted(importance.configurations, 'configuration')}"
+    )
+    quality = "undefined" if importance.r2 is None else f"{importance.r2:.2f}"
     notes = [
         "Shares of the variance of the cost over the whole space at the largest budget (Sobol indices), as predicted "
-        f"by a random forest that is fitted to {known}; {found.at_budget} of the trials are at "
-        f"{fidelity.text(found.budget)}. Alone: explained by the parameter itself. With all interactions: what remains "
-        "unexplained if the parameter is unknown.",
+        f"by a random forest that is fitted to {fitted_to}; {importance.at_budget} of the trials are at "
+        f"{fidelity.text(importance.budget)}. Alone: explained by the parameter itself. With all interactions: what "
+        "remains unexplained if the parameter is unknown.",
         f"Cross-validated R2 of the forest: {quality} (on configurations it was not fitted to, against the mean cost "
         "of their budget). Failed trials are left out.",
     ]
-    if found.r2 is None:
+    if importance.r2 is None:
         notes.append("R2 is undefined, as costs of one budget do not differ: the order may mean nothing.")
-    elif not found.trusted:
+    elif not importance.trusted:
         notes.append(f"R2 is below {TRUSTED_R2}: the forest explains too little for the order to mean much.")
-    if found.capped:
-        notes.append(f"{counted(found.capped, 'outlier')} (Tukey's outer fence) counted as the fence.")
+    if importance.capped:
+        notes.append(f"{counted(importance.capped, 'outlier')} (Tukey's outer fence) counted as the fence.")
     return notes

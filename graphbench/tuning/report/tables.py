@@ -110,19 +110,19 @@ def importance_grid(importance: Importance) -> Grid:
 
 def provenance_grid(history: History) -> Grid:
     """Return a table of the provenance: search, budget, data, machine and code."""
-    what, result = history.what, history.result
+    identity, result = history.what, history.result
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     overhead = seconds.get("overhead_per_trial")
     retried = sum(trial.tries - 1 for trial in history.trials)
     facts = {
-        "search": search_text(what),
-        "seed": what.get("seed"),
-        "space": what.get("space_file"),
-        "dataset": what.get("dataset"),
-        "data": what.get("data"),
-        "samples": _samples_text(what),
-        "model": what.get("model"),
-        "fixed": config_text(what.get("overrides") or {}) or None,
+        "search": search_text(identity),
+        "seed": identity.get("seed"),
+        "space": identity.get("space_file"),
+        "dataset": identity.get("dataset"),
+        "data": identity.get("data"),
+        "samples": _samples_text(identity),
+        "model": identity.get("model"),
+        "fixed": config_text(identity.get("overrides") or {}) or None,
         "trials": f"{len(history.trials)}, of {len({trial.config_id for trial in history.trials})} configurations",
         "notes": _notes_text(history),
         "repeated": f"{counted(retried, 'trial')} started again after a worker was lost" if retried else None,
@@ -142,10 +142,10 @@ def _value_in(config: Mapping[str, Any], name: str) -> str:
     return value_text(config[name]) if name in config else "inactive"
 
 
-def _samples_text(what: Mapping[str, Any]) -> str | None:
-    limits = {"of each split": what.get("limit"), "in validation": what.get("val_limit")}
-    found = [f"{limit:,} {where}" for where, limit in limits.items() if limit is not None]
-    return ", ".join(found) or ("all" if what.get("dataset") else None)
+def _samples_text(identity: Mapping[str, Any]) -> str | None:
+    limits = {"of each split": identity.get("limit"), "in validation": identity.get("val_limit")}
+    parts = [f"{limit:,} {where}" for where, limit in limits.items() if limit is not None]
+    return ", ".join(parts) or ("all" if identity.get("dataset") else None)
 
 
 def _notes_text(history: History) -> str | None:
