@@ -304,10 +304,10 @@ class Card(StrictModel):
         Raises:
             CardError: If the dataset has no such split.
         """
-        found = self.all_splits.get(name)
-        if found is None:
+        spec = self.all_splits.get(name)
+        if spec is None:
             raise CardError(f"{self.address} has no split {name!r}; it has {', '.join(self.all_splits)}")
-        return found
+        return spec
 
     def select_splits(self, names: str | Iterable[str] | None, others: Collection[str] = ()) -> list[str]:
         """Return the splits that names stand for, each once.
@@ -324,15 +324,15 @@ class Card(StrictModel):
         """
         listed = names.split(",") if isinstance(names, str) else list(names or ())
         groups = {"ood": list(self.ood), "all": list(self.all_splits)}
-        found: dict[str, None] = {}
+        selected: dict[str, None] = {}
         for name in [] if listed == ["none"] else [name.strip() for name in listed]:
             if name not in groups and name not in self.all_splits:
                 if name in others:
                     continue
                 known = ", ".join(self.all_splits)
                 raise CardError(f"{self.address} has no split {name!r}; it has {known} (and ood, all)")
-            found |= dict.fromkeys(groups.get(name, [name]))
-        return list(found)
+            selected |= dict.fromkeys(groups.get(name, [name]))
+        return list(selected)
 
     def nodes(self, split: str) -> float | None:
         """Return the number of nodes of a split's graphs: the parameter ``nodes``, else the measured mean.
@@ -375,11 +375,11 @@ class Card(StrictModel):
         """
 
         def limited(specs: Mapping[str, SplitSpec]) -> dict[str, SplitSpec]:
-            found = {}
+            limited_specs = {}
             for split, spec in specs.items():
                 least = min(spec.parameters[parameter], limits.get(split, spec.parameters[parameter]))
-                found[split] = spec.model_copy(update={"parameters": {**spec.parameters, parameter: least}})
-            return found
+                limited_specs[split] = spec.model_copy(update={"parameters": {**spec.parameters, parameter: least}})
+            return limited_specs
 
         splits, ood = limited(self.splits), limited(self.ood)
         if splits == self.splits and ood == self.ood:

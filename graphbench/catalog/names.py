@@ -65,7 +65,7 @@ class Catalog:
                 raise ArgumentError(
                     f"a dataset is named by a string such as 'algoreas/mst_easy' or a list of these, got {selector!r}"
                 )
-            ids = [found for part in selector for found in self.resolve(part)]
+            ids = [id_of_part for part in selector for id_of_part in self.resolve(part)]
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
             return list(dict.fromkeys(ids))
@@ -86,21 +86,21 @@ class Catalog:
         """
         whole, _, view = name.partition("@")
         id_, _, task = whole.partition(":")
-        found = self.cards[id_].with_task(task) if task else self.cards[id_]
-        return found.with_view(view) if view else found
+        card = self.cards[id_].with_task(task) if task else self.cards[id_]
+        return card.with_view(view) if view else card
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
         """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
         if single and not _is_glob(task):
             return [self.cards[ids[0]].with_task(task).address]
-        found = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
-        if not found:
-            known = dict.fromkeys(name for id_ in ids for name in self.cards[id_].tasks)
+        addresses = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
+        if not addresses:
+            tasks = dict.fromkeys(name for id_ in ids for name in self.cards[id_].tasks)
             raise UnknownDataset(
                 f"no task {task!r} of {', '.join(ids[:3])}{', ...' * (len(ids) > 3)}; "
-                f"{'there are ' + ', '.join(known) if known else 'these datasets have no tasks'}"
+                f"{'there are ' + ', '.join(tasks) if tasks else 'these datasets have no tasks'}"
             )
-        return found
+        return addresses
 
     def _ids(self, name: str, ending: str) -> list[str]:
         """Return the ids that a name without its task matches; ``ending`` is the rest of what the user wrote."""
@@ -138,7 +138,7 @@ class Catalog:
             hint = self._pattern_hint(name)
         else:
             near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
-            hint = did_you_mean([found + ending for found in near])
+            hint = did_you_mean([candidate + ending for candidate in near])
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
@@ -176,11 +176,11 @@ def catalog() -> Catalog:
 
 @lru_cache(maxsize=2)
 def _catalog(folders: tuple[DataFolder, ...]) -> Catalog:
-    found = Catalog(())
+    merged = Catalog(())
     for folder in folders:
         with blaming(folder.owner):
-            found = Catalog((*found.cards.values(), *_cards_in(folder.path)))
-    return found
+            merged = Catalog((*merged.cards.values(), *_cards_in(folder.path)))
+    return merged
 
 
 def _cards_in(folder: Path) -> Iterator[Card]:

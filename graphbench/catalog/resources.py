@@ -117,15 +117,15 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
     Raises:
         PluginError: If a script's folder has a file of a name that is taken. A plug-in is then broken and left out.
     """
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in data_folders(name):
         files = [file for file in folder.path.glob(f"{domain or '*'}/*.yaml") if file.parent.name not in without]
-        own = {f"{file.parent.name}/{file.stem}": file for file in files}
+        added = {f"{file.parent.name}/{file.stem}": file for file in files}
         with blaming(folder.owner):
-            for taken in sorted(own.keys() & found.keys()):
-                raise PluginError(f"{own[taken]} has the same name as {found[taken]}; rename it")
-            found |= own
-    return dict(sorted(found.items()))
+            for taken in sorted(added.keys() & paths.keys()):
+                raise PluginError(f"{added[taken]} has the same name as {paths[taken]}; rename it")
+            paths |= added
+    return dict(sorted(paths.items()))
 
 
 def folder_with(name: str, path: Path) -> Path | None:

@@ -25,8 +25,8 @@ def answer_of(text: str, objects: int = 1) -> str | None:
     Returns:
         The answer, or None if the output has fewer objects.
     """
-    found = list(_OBJECT.finditer(text))
-    return text[found[-objects].start() : found[-1].end()] if 0 < objects <= len(found) else None
+    matches = list(_OBJECT.finditer(text))
+    return text[matches[-objects].start() : matches[-1].end()] if 0 < objects <= len(matches) else None
 
 
 def final_answer(reference: str) -> str:

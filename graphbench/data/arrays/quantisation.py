@@ -23,29 +23,31 @@ def pack(values: NDArray[Any], spec: PackSpec) -> NDArray[np.float16]:
         spec: Offset and scale of every column.
     """
     offset, scale = columns(spec)
-    found = np.empty(values.shape, np.float16)
+    packed = np.empty(values.shape, np.float16)
     with np.errstate(over="ignore"):
         for first in range(0, len(values), _ROWS):  # in parts: values may be half of the memory
             part = slice(first, first + _ROWS)
-            found[part] = (values[part].astype(np.float64) - offset) / scale
-    return found
+            packed[part] = (values[part].astype(np.float64) - offset) / scale
+    return packed
 
 
 def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:
     """Return the values of packed ones, float32 in the same shape."""
     offset, scale = columns(spec)
-    found = packed.astype(np.float32)
-    found *= scale.astype(np.float32)
-    found += offset.astype(np.float32)
-    return found
+    values = packed.astype(np.float32)
+    values *= scale.astype(np.float32)
+    values += offset.astype(np.float32)
+    return values
 
 
 def unpacked(schema: Schema, samples: Samples) -> Samples:
     """Return samples with the values of packed features, as generators return them; in memory."""
     if not schema.packed:
         return samples
-    own = {name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values}
-    return replace(samples, values={**samples.values, **own})
+    values = {
+        name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values
+    }
+    return replace(samples, values={**samples.values, **values})
 
 
 def columns(spec: PackSpec) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -80,11 +80,11 @@ class HintLayout:
 
     def views(self, ints: Array, floats: Array) -> dict[str, Array]:
         """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
-        found = {}
+        hint_views = {}
         for name, (is_float, first, shape) in self.places.items():
-            own = (floats if is_float else ints)[..., first : first + prod(shape)]
-            found[name] = own if len(shape) == 1 else own.reshape(*own.shape[:-1], *shape)
-        return found
+            cells = (floats if is_float else ints)[..., first : first + prod(shape)]
+            hint_views[name] = cells if len(shape) == 1 else cells.reshape(*cells.shape[:-1], *shape)
+        return hint_views
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ class Trajectories:
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays by the names they have in a file."""
-        found = {"step_ptr": self.step_ptr}
+        named = {"step_ptr": self.step_ptr}
         for kind, changes in (("int", self.ints), ("float", self.floats)):
-            found |= {f"{kind}_{name}": getattr(changes, name) for name in _LISTS}
-        return {f"{PREFIX}{name}": array for name, array in found.items()}
+            named |= {f"{kind}_{name}": getattr(changes, name) for name in _LISTS}
+        return {f"{PREFIX}{name}": array for name, array in named.items()}
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Array]) -> Trajectories:

@@ -169,24 +169,26 @@ def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) ->
     one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns concatenated in
     the card's order; a text output gives the texts. Where ``fields`` has ``edge_attr`` already, it is not built again.
     """
-    found: dict[str, Any] = {}
+    standard: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
         if name in fields:
-            found[name] = fields[name]
+            standard[name] = fields[name]
             continue
-        own = select(features, Stage.INPUT, location)
-        columns = [_columns(fields[f.name], f) for f in own if f.kind is not Kind.TEXT]
+        inputs = select(features, Stage.INPUT, location)
+        columns = [_columns(fields[f.name], f) for f in inputs if f.kind is not Kind.TEXT]
         if columns:
-            found[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
+            standard[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     outputs = select(features, Stage.OUTPUT)
     if not outputs:  # graphs without labels
-        return found
+        return standard
     if outputs[0].kind is Kind.TEXT:
-        return {**found, "y": fields[outputs[0].name]}
+        return {**standard, "y": fields[outputs[0].name]}
     same_items = [f for f in outputs if f.location is outputs[0].location and f.kind is not Kind.TEXT]
     columns = [fields[f.name] for f in same_items]
-    found["y"] = columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
-    return found
+    standard["y"] = (
+        columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
+    )
+    return standard
 
 
 def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:

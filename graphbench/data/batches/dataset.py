@@ -311,15 +311,15 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Return flat arrays that hold the given graphs in the card's view, and the places of the graphs in them."""
         if self._view is None:
             return self.flat, graphs
-        found = viewed(self.card, self._view, self._samples, graphs)
+        samples = viewed(self.card, self._view, self._samples, graphs)
         flat = FlatGraphs(
-            found.node_ptr,
-            found.edge_ptr,
-            found.edges,
-            found.values,
+            samples.node_ptr,
+            samples.edge_ptr,
+            samples.edges,
+            samples.values,
             self.card.sample_schema,
         )
-        return flat, slice(0, len(found))
+        return flat, slice(0, len(samples))
 
     @property
     def samples(self) -> Samples:

@@ -199,13 +199,13 @@ def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
     flat = getattr(samples, "flat", None)
     if card.series is None or not isinstance(flat, SeriesGraphs) or batch.num_nodes != flat.nodes * batch.num_graphs:
         return batch
-    found = copy(batch)
+    selected = copy(batch)
     for feature in card.features:
         if feature.location is Location.NODE and feature.name not in card.series.fixed:
             values = batch[feature.name]
-            known = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
-            found[feature.name] = known.flatten(0, 1)
-    return found
+            stored_rows = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
+            selected[feature.name] = stored_rows.flatten(0, 1)
+    return selected
 
 
 def build_structure(card: Card) -> Samples:

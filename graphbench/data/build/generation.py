@@ -244,14 +244,14 @@ class SplitBuilder:
 
 def _joined_facts(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the facts of all shards together: numbers are summed, mappings merged."""
-    found: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for facts in shards:
         for name, value in facts.items():
             if isinstance(value, Mapping):
-                found[name] = {**found.get(name, {}), **value}
+                joined[name] = {**joined.get(name, {}), **value}
             else:
-                found[name] = found.get(name, 0) + value
-    return found
+                joined[name] = joined.get(name, 0) + value
+    return joined
 
 
 def ensure_split(
@@ -330,22 +330,22 @@ def _ensure_file(
     """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
     split = task.split
     require_data_of(task.card, folder, about, of_labels=isinstance(task, LabelTask))
-    found = find_file(split, count, folder)
-    if found is None:
+    name = find_file(split, count, folder)
+    if name is None:
         with _build_lock(folder, split):
-            found = find_file(split, count, folder)
-            if found is None:
-                found = file_name(split, count, full)
+            name = find_file(split, count, folder)
+            if name is None:
+                name = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)
                 workers = None if builder.only_here else pool(builder.work)
                 with nullcontext() if workers is None else closing(workers):
-                    facts = builder.build(folder / found, workers, progress)
-                _record(folder, found, facts, about)
-            _remove_leftovers(folder, split, found)
+                    facts = builder.build(folder / name, workers, progress)
+                _record(folder, name, facts, about)
+            _remove_leftovers(folder, split, name)
     elif work_folder(folder, split).exists():
-        _remove_leftovers_if_idle(folder, split, found)
-    Manifest(folder).check(found)
-    return folder / found
+        _remove_leftovers_if_idle(folder, split, name)
+    Manifest(folder).check(name)
+    return folder / name
 
 
 @contextmanager
@@ -367,18 +367,18 @@ def _build_lock(folder: Path, split: str) -> Iterator[None]:
         lock.release()
 
 
-def _remove_leftovers_if_idle(folder: Path, split: str, found: str) -> None:
+def _remove_leftovers_if_idle(folder: Path, split: str, name: str) -> None:
     """Remove leftovers of a build that was killed at its end, unless a build is running or the folder is read-only."""
     with suppress(OSError, StoreError), file_lock(folder / f".{split}.lock", timeout=0):
-        _remove_leftovers(folder, split, found)
+        _remove_leftovers(folder, split, name)
 
 
-def _remove_leftovers(folder: Path, split: str, found: str) -> None:
-    """Remove incomplete files, and the shards that the finished file ``found`` replaces.
+def _remove_leftovers(folder: Path, split: str, name: str) -> None:
+    """Remove incomplete files, and the shards that the finished file ``name`` replaces.
 
     Shards of a larger interrupted build are kept, so that it can be resumed.
     """
-    finished = Manifest(folder).read()["files"][found]["count"]
+    count = Manifest(folder).read()["files"][name]["count"]
     work = work_folder(folder, split)
     with suppress(OSError, StoreError):
         remove_strays(folder, f"{split}.h5")
@@ -386,7 +386,7 @@ def _remove_leftovers(folder: Path, split: str, found: str) -> None:
         refuse_link(work)
         remove_strays(work, "*")
         for path in work.glob("*.h5"):
-            if int(path.name[10:19]) <= finished:
+            if int(path.name[10:19]) <= count:
                 path.unlink()
         work.rmdir()
 

@@ -40,7 +40,7 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     Raises:
         StoreError: If no labels of these datasets with recorded outcomes are there.
     """
-    found: dict[str, LabelTable] = {}
+    tables: dict[str, LabelTable] = {}
     addresses = []
     for card in cards:
         addresses.append(card.address)
@@ -49,13 +49,13 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
                 continue
             for table in _tables_of(card, labeller, dataset_folder(card, root), splits or tuple(card.all_splits)):
                 name = table.head.name
-                found[name] = found[name].with_rows(table) if name in found else table
-    if not found:
+                tables[name] = tables[name].with_rows(table) if name in tables else table
+    if not tables:
         raise StoreError(
             f"{root} holds no labels of {', '.join(addresses)} whose outcomes are recorded; "
             "`graphbench generate` makes them"
         )
-    return tuple(found.values())
+    return tuple(tables.values())
 
 
 def _tables_of(card: Card, labeller: Labeller, folder: Path, splits: Sequence[str]) -> Iterable[LabelTable]:
@@ -91,14 +91,14 @@ def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
     tables = read_tables(path)
     for table in tables:
         _require_possible(table, path, root)
-    found = []
+    summaries = []
     for table in tables:
-        place = root / FOLDER / table.head.name
-        known = set(read_tables(place)[0].rows) if place.is_file() else set()
-        new = len(set(table.rows) - known)
+        target = root / FOLDER / table.head.name
+        old_keys = set(read_tables(target)[0].rows) if target.is_file() else set()
+        new = len(set(table.rows) - old_keys)
         file, datasets = add_to_folder(table, root / FOLDER), _served(table)
-        found.append({"labeller": table.head.labeller, "new": new, "file": str(file), "datasets": datasets})
-    return found
+        summaries.append({"labeller": table.head.labeller, "new": new, "file": str(file), "datasets": datasets})
+    return summaries
 
 
 def _require_possible(table: LabelTable, path: Path, root: Path) -> None:

@@ -80,8 +80,8 @@ class LabelTable:
 
     def outcome(self, key: str) -> dict[str, int] | None:
         """Return the outcome of the graph with a key; None if the table does not hold it."""
-        found = self.rows.get(key)
-        return None if found is None else dict(zip(self.head.columns, found, strict=True))
+        row = self.rows.get(key)
+        return None if row is None else dict(zip(self.head.columns, row, strict=True))
 
     def with_rows(self, other: LabelTable) -> LabelTable:
         """Return the table with the rows of another of the same labeller and effort; own rows stay.
@@ -112,21 +112,21 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
     Raises:
         StoreError: If the file cannot be read or is no file of tables.
     """
-    found: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
+    tables: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
     try:
         with io.TextIOWrapper(open_packed(path, growth=_GROWTH), encoding="utf-8", newline="") as file:
             for number, text in enumerate(limited_lines(file, _MOST_LINE), 1):
                 words = text.rstrip("\r\n").split(",")
                 if text.startswith(_COMMENT):
-                    found.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
-                elif not found or len(words) != 1 + len(found[-1][0].columns):
+                    tables.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
+                elif not tables or len(words) != 1 + len(tables[-1][0].columns):
                     raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} is no row of a table of labels")
                 elif words[0] != _KEY:
                     if not all(map(_NUMBER.fullmatch, words[1:])):
                         raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} holds other than whole numbers")
-                    if words[0] in found[-1][1]:
+                    if words[0] in tables[-1][1]:
                         raise StoreError(f"{path}, line {number}: the key {words[0]} is in the table twice")
-                    found[-1][1][words[0]] = tuple(map(int, words[1:]))
+                    tables[-1][1][words[0]] = tuple(map(int, words[1:]))
     except ValidationError as error:
         raise StoreError(f"{path} is no file of tables of labels: {explain(error, TableHead)}") from error
     except lzma.LZMAError as error:
@@ -137,9 +137,9 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path} cannot be read as tables of labels: {error}") from error
-    if not found:
+    if not tables:
         raise StoreError(f"{path} holds no table of labels")
-    return tuple(LabelTable(head, rows) for head, rows in found)
+    return tuple(LabelTable(head, rows) for head, rows in tables)
 
 
 def write_tables(tables: Iterable[LabelTable], path: Path) -> None:
@@ -186,15 +186,15 @@ def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Seq
 
 @lru_cache(maxsize=32)
 def _cached(path: Path, changed: int) -> LabelTable:
-    found = read_tables(path)
-    if len(found) != 1 or found[0].head.name != path.name:
+    tables = read_tables(path)
+    if len(tables) != 1 or tables[0].head.name != path.name:
         raise StoreError(f"{path} does not hold the table of its name; remove it, and import it again")
-    return found[0]
+    return tables[0]
 
 
 def first_outcome(tables: Iterable[LabelTable], key: str) -> dict[str, int] | None:
     """Return the outcome of a graph in the first table that holds it; None if none does."""
-    return next((found for table in tables if (found := table.outcome(key)) is not None), None)
+    return next((outcome for table in tables if (outcome := table.outcome(key)) is not None), None)
 
 
 def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> NDArray[np.float64]:
@@ -222,10 +222,10 @@ def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> N
                 if efforts.setdefault(name, table.head.name) != table.head.name:
                     raise StoreError(f"{name} follows from the tables {efforts[name]} and {table.head.name}; give one")
                 columns[name].setdefault(key, float(label[name]))
-    missing = [name for name, found in columns.items() if not found]
+    missing = [name for name, values in columns.items() if not values]
     if missing:
         raise StoreError(f"no table gives {missing[0]}; give the tables of all labellers, e.g. of one export")
-    keys = sorted(set.intersection(*(set(found) for found in columns.values())))
+    keys = sorted(set.intersection(*(set(values) for values in columns.values())))
     if not keys:
         raise StoreError(f"no graph has outcomes of all of {', '.join(features)}")
     return np.array([[columns[name][key] for name in features] for key in keys], np.float64)

@@ -107,7 +107,7 @@ def label_samples(
     effort = labeller.parse(card, split)
     key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
     began = time.process_time()
-    found: list[Mapping[str, Any]] = []
+    labels_of_graphs: list[Mapping[str, Any]] = []
     facts: dict[str, dict[str, Any]] = {"failed": {}, "outcomes": {}}
     tables = () if labeller.recorded is None else find_tables(labeller, effort, root)
     chosen = np.arange(len(indices)) if places is None else places
@@ -121,11 +121,11 @@ def label_samples(
             facts["failed"][str(index)] = problem
         if outcome is not None and labeller.recorded is not None:
             facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
-        found.append(values)
+        labels_of_graphs.append(values)
     edges = graphs.num_edges[chosen] if has_edge_labels(schema) else np.zeros(len(indices), np.int64)
-    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in schema.features}
-    own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
-    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=own)
+    columns = {f.name: _column(f, [values[f.name] for values in labels_of_graphs]) for f in schema.features}
+    manifest_facts = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
+    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=manifest_facts)
     return compact(schema, labels, labeller)
 
 
@@ -154,14 +154,14 @@ def _label(
         if isinstance(ready, Exception):
             raise ready
         if ready is not None:
-            found = ready
+            label = ready
         elif labeller.recorded is None:
-            found = labeller.label(effort, number, graph)
+            label = labeller.label(effort, number, graph)
         else:
             outcome = first_outcome(tables, labeller.recorded.key(graph))
             outcome = labeller.recorded.measure(effort, number, graph) if outcome is None else outcome
-            found = labeller.recorded.label(effort, outcome)
-        values = {**found, labeller.failed: 0}
+            label = labeller.recorded.label(effort, outcome)
+        values = {**label, labeller.failed: 0}
         problems = _wrong_shapes(schema, graph, values) or labeller.check(graph, values)
     except _GENERAL_ERRORS:
         raise
@@ -182,14 +182,14 @@ def _label_together(
     if labeller.label_many is None or labeller.recorded is not None:
         return None
     try:
-        found = labeller.label_many(effort, numbers, graphs.take(card.graph_schema, places))
+        labels = labeller.label_many(effort, numbers, graphs.take(card.graph_schema, places))
     except _GENERAL_ERRORS:
         raise
     except Exception as error:
         if interrupted(error):
             raise KeyboardInterrupt from error
         return None
-    return found if len(found) == len(numbers) else None
+    return labels if len(labels) == len(numbers) else None
 
 
 def _wrong_shapes(schema: Schema, graph: Samples, values: Mapping[str, Any]) -> list[str]:

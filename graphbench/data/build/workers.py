@@ -162,19 +162,19 @@ def versions_here(parts: tuple[str, ...], plugins: tuple[str, ...] = ()) -> Vers
         plugins: Targets of the plug-ins, which are loaded where they are not yet.
     """
     load_targets(plugins)
-    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in ("graphbench", *_LIBRARIES):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "missing"
+            versions[name] = "missing"
     sources = [(_PACKAGE / part, "*.py") for part in parts]
-    found["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
+    versions["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
     names = plugin_targets()
     for target in sorted(set(plugins) & set(names)):
         own = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
-        found[f"plug-in {target}"] = f"datasets {_files_hash(own)}"
-    return tuple(found.items())
+        versions[f"plug-in {target}"] = f"datasets {_files_hash(own)}"
+    return tuple(versions.items())
 
 
 def _files_hash(places: Iterable[tuple[Path, str]]) -> str:

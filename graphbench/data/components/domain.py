@@ -95,8 +95,8 @@ class Domain:
         if not isinstance(listing, str):
             return listing
         module, _, name = listing.partition(":")
-        found: Mapping[str, Any] = getattr(importlib.import_module(module), name)
-        return found
+        parts: Mapping[str, Any] = getattr(importlib.import_module(module), name)
+        return parts
 
 
 def _built_in() -> dict[str, str]:
@@ -169,8 +169,8 @@ def fault_of(maker: Generator | Labeller, error: Exception | None = None) -> str
     owner = _DOMAINS.owner(maker.name.partition(".")[0])
     if owner is None or owner == BUILT_IN:
         return "this is a fault of the generator, please report it"
-    place = None if error is None else place_of(error)
-    return f"this is a fault of {owner_in_words(owner)}" + (f" ({place})" if place else "")
+    source_line = None if error is None else place_of(error)
+    return f"this is a fault of {owner_in_words(owner)}" + (f" ({source_line})" if source_line else "")
 
 
 def find_part(kind: Kind, name: str) -> Any:
@@ -191,8 +191,8 @@ def find_part(kind: Kind, name: str) -> Any:
         if short in sources:
             return sources[short].generator
     if short not in parts:
-        known = ", ".join(sorted(parts)) or f"no {kind}s"
-        raise CardError(f"{kind} {name!r} does not exist; {domain} has {known}{closest(short, parts)}")
+        listed = ", ".join(sorted(parts)) or f"no {kind}s"
+        raise CardError(f"{kind} {name!r} does not exist; {domain} has {listed}{closest(short, parts)}")
     return parts[short]
 
 
@@ -209,8 +209,8 @@ def find_labeller(name: str) -> Labeller:
     Raises:
         CardError: If the domain or the labeller does not exist.
     """
-    found: Labeller = find_part("labeller", name)
-    return found
+    labeller: Labeller = find_part("labeller", name)
+    return labeller
 
 
 def find_generator(name: str) -> Generator:
@@ -219,8 +219,8 @@ def find_generator(name: str) -> Generator:
     Raises:
         CardError: If the domain or the generator does not exist.
     """
-    found: Generator = find_part("generator", name)
-    return found
+    generator: Generator = find_part("generator", name)
+    return generator
 
 
 def view_of(card: Card) -> View | None:
@@ -231,8 +231,8 @@ def view_of(card: Card) -> View | None:
     """
     if card.view is None:
         return None
-    found: View = find_part("view", card.views[card.view].view)
-    return found
+    view: View = find_part("view", card.views[card.view].view)
+    return view
 
 
 def find_structure(name: str) -> Structure:
@@ -241,8 +241,8 @@ def find_structure(name: str) -> Structure:
     Raises:
         CardError: If the domain or the structure does not exist.
     """
-    found: Structure = find_part("structure", name)
-    return found
+    structure: Structure = find_part("structure", name)
+    return structure
 
 
 def find_judge(name: str) -> Judge:
@@ -251,8 +251,8 @@ def find_judge(name: str) -> Judge:
     Raises:
         CardError: If the domain or the judge does not exist.
     """
-    found: Judge = find_part("judge", name)
-    return found
+    judge: Judge = find_part("judge", name)
+    return judge
 
 
 def rules_of(card: Card) -> dict[str, Rule]:
@@ -261,13 +261,13 @@ def rules_of(card: Card) -> dict[str, Rule]:
     Raises:
         CardError: If a rule does not exist; the message names the card and suggests the nearest rule.
     """
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for name, rule in card.task.rules.items():
         try:
-            found[name] = find_part("rule", rule)
+            rules[name] = find_part("rule", rule)
         except CardError as error:
             raise CardError(f"{card.path} ({card.address}): task.rules.{name}: {error}") from error
-    return found
+    return rules
 
 
 def find_builder(name: str) -> Builder:
@@ -276,8 +276,8 @@ def find_builder(name: str) -> Builder:
     Raises:
         CardError: If the domain or the builder does not exist.
     """
-    found: Builder = find_part("builder", name)
-    return found
+    builder: Builder = find_part("builder", name)
+    return builder
 
 
 def find_spelling(name: str) -> Spelling:
@@ -286,8 +286,8 @@ def find_spelling(name: str) -> Spelling:
     Raises:
         CardError: If the domain or the spelling does not exist.
     """
-    found: Spelling = find_part("spelling", name)
-    return found
+    spelling: Spelling = find_part("spelling", name)
+    return spelling
 
 
 def find_problem(name: str) -> Problem:
@@ -297,16 +297,16 @@ def find_problem(name: str) -> Problem:
         CardError: If there is no such problem, or several domains have one of that name.
     """
     if "." in name:
-        found: Problem = find_part("problem", name)
-        return found
-    known = dict(all_parts("problem"))
-    fitting = [full for full in known if full.partition(".")[2] == name]
+        problem: Problem = find_part("problem", name)
+        return problem
+    problems = dict(all_parts("problem"))
+    fitting = [full for full in problems if full.partition(".")[2] == name]
     if len(fitting) == 1:
-        chosen: Problem = known[fitting[0]]
+        chosen: Problem = problems[fitting[0]]
         return chosen
     if fitting:
         raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
-    raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")
+    raise CardError(f"there is no problem {name!r}{closest(name, problems)} (there are {', '.join(problems)})")
 
 
 def find_convention(name: str) -> FieldConvention:

@@ -41,14 +41,14 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     if callable(source):
         return _source_of_reader(source)
     try:
-        found: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
+        registered: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
         known = (GENERATED, *(name for name, own in _sources_of(card.domain).items() if not own.part_of))
         raise ArgumentError(
             f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
             f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
         ) from error
-    return found
+    return registered
 
 
 def _sources_of(domain: str) -> Mapping[str, FileSource]:
@@ -114,11 +114,11 @@ def sourced_card(
                 "(--source official), or use root= (--root) for generated data"
             )
         return card
-    found = find_source(card, source)
+    file_source = find_source(card, source)
     place = None if folder is None else checked_path("folder", folder)
     home = default_root() if root is None else checked_path("root", root)
-    asked = source if isinstance(source, str) else found.name
-    return found.card(card, _folder_of_source(found, asked, place, download, home, progress))
+    asked = source if isinstance(source, str) else file_source.name
+    return file_source.card(card, _folder_of_source(file_source, asked, place, download, home, progress))
 
 
 def _folder_of_source(

@@ -182,14 +182,14 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
                 _LOG.info("%s: %s; trying again", download.url, error)
                 time.sleep(_PAUSE * (further + 1))
     if download.sha256:
-        sum_, found, expected = "SHA-256", file_sha256(file), download.sha256
+        sum_, actual, expected = "SHA-256", file_sha256(file), download.sha256
     else:
         with open_regular(file) as stream:
-            sum_, found, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
-    if found != expected:
+            sum_, actual, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
+    if actual != expected:
         file.unlink()
         raise ChecksumMismatch(
-            f"{download.url} has the {sum_} {found}, not the registered {expected}: the file has "
+            f"{download.url} has the {sum_} {actual}, not the registered {expected}: the file has "
             "changed or was damaged on the way; try again, or get the files by other means and give their folder"
         )
 
@@ -270,10 +270,10 @@ class BoundedTarInfo(tarfile.TarInfo):
         Raises:
             FileFault: If it is the description of another entry, and a long one.
         """
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _DESCRIPTIONS and not 0 <= found.size <= _MOST_DESCRIPTION:
-            raise FileFault(f"is damaged: it describes a file in {found.size:,} bytes")
-        return found
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in _DESCRIPTIONS and not 0 <= entry.size <= _MOST_DESCRIPTION:
+            raise FileFault(f"is damaged: it describes a file in {entry.size:,} bytes")
+        return entry
 
 
 _Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, problem, content; None for folders

@@ -258,15 +258,15 @@ class _Machine:
 
     def _tensor(self, values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
         """Return a tensor of a storage; the bytes of all tensors that are copied are counted."""
-        found = _strided(values, offset, size, stride)
+        tensor = _strided(values, offset, size, stride)
         halves = values.dtype == _BFloat
-        if halves or not found.flags.c_contiguous:
-            self._left -= found.size * (8 if halves else found.itemsize)  # of two bytes and of four, on the way
+        if halves or not tensor.flags.c_contiguous:
+            self._left -= tensor.size * (8 if halves else tensor.itemsize)  # of two bytes and of four, on the way
             if self._left < 0:
                 raise _Refused("its tensors repeat their storages again and again")
         if halves:
-            return (found["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
-        return np.ascontiguousarray(found).reshape(size)
+            return (tensor["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.ascontiguousarray(tensor).reshape(size)
 
 
 def _text(value: Any) -> str:

@@ -59,7 +59,7 @@ class ZenodoFiles:
             ) from error
         files = content.get("files") if isinstance(content, dict) else None
         given = {str(own.get("key")): own for own in files if isinstance(own, dict)} if isinstance(files, list) else {}
-        found = {}
+        checksums = {}
         for name in self.names:
             own = given.get(name, {})
             size, checksum = own.get("size"), _MD5.fullmatch(str(own.get("checksum")))
@@ -68,5 +68,5 @@ class ZenodoFiles:
                     f"{address} states no size and MD5 sum of {name}; the record may have been replaced or restricted: "
                     "get the files by other means and give their folder"
                 )
-            found[name] = size, checksum[1]
-        return found
+            checksums[name] = size, checksum[1]
+        return checksums

@@ -128,10 +128,10 @@ def library_versions() -> Mapping[str, str]:
     """Return the versions of the libraries used for generation."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in ("graphbench", "numpy", "numba", "h5py"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions

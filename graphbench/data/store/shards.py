@@ -174,8 +174,8 @@ def shard_hashes(path: Path) -> NDArray[np.uint64]:
 
 def shard_facts(path: Path) -> dict[str, Any]:
     """Return the facts of the samples of a shard file."""
-    found = file_attribute(path, _FACTS)
-    return {} if found is None else dict(json.loads(bytes(found)))
+    encoded = file_attribute(path, _FACTS)
+    return {} if encoded is None else dict(json.loads(bytes(encoded)))
 
 
 def arrays_of_split(schema: Schema, path: Path) -> dict[str, NDArray[Any]]:

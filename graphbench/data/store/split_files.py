@@ -62,7 +62,7 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
     """
     arrays = arrays_of_split(card.graph_schema, path)
     count = _count(arrays, limit)
-    found = dict(arrays)
+    joined = dict(arrays)
     for labeller, label_path in zip(card.labellers, label_paths, strict=True):
         schema = card.label_schemas[labeller]
         labels = arrays_of_split(schema, label_path)
@@ -73,8 +73,8 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
             )
         for feature in schema.features:
             for name in stored_names_of(feature):
-                found[name] = labels[name][_rows_of(feature, name, count)]
-    return count, found
+                joined[name] = labels[name][_rows_of(feature, name, count)]
+    return count, joined
 
 
 def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: int) -> str:
