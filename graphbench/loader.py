@@ -95,8 +95,8 @@ class Splits:
             """Refuse the attribute; the message says how to access a split of that name."""
             card = self.__dict__.get("card")
             if card is None or name not in card.all_splits:
-                known = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
-                raise AttributeError(f"Splits has no attribute {name!r}{known}")
+                hint = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
+                raise AttributeError(f"Splits has no attribute {name!r}{hint}")
             where = f"splits[{name!r}]" + (f" or splits.ood[{name!r}]" if name in card.ood else "")
             raise AttributeError(f"Splits has no attribute {name!r}; the split of that name is {where}")
 
@@ -121,8 +121,8 @@ class OodSplits(Mapping[str, "GraphDataset"]):
     def __getitem__(self, name: str) -> GraphDataset:
         """Return one out-of-distribution split."""
         if name not in self._splits.card.ood:
-            known = ", ".join(self._splits.card.ood) or "none"
-            raise CardError(f"{self._splits.card.address} has no ood split {name!r}; it has {known}")
+            names = ", ".join(self._splits.card.ood) or "none"
+            raise CardError(f"{self._splits.card.address} has no ood split {name!r}; it has {names}")
         return self._splits[name]
 
     def get(self, name: str, default: Any = None) -> Any:

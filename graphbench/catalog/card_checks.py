@@ -59,8 +59,8 @@ def staged(labels: Mapping[str, LabelSpec], task: NamedTask) -> tuple[Feature, .
     for key, names in (("inputs", task.inputs), ("outputs", task.outputs)):
         unknown = set(names) - {f.name for f in features}
         if unknown:
-            known = ", ".join(f.name for f in features)
-            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {known}")
+            available = ", ".join(f.name for f in features)
+            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {available}")
     both = set(task.inputs) & set(task.outputs)
     if both:
         raise ValueError(f"{sorted(both)} are inputs and outputs; a feature is one or the other")

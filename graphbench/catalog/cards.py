@@ -241,10 +241,10 @@ class Card(StrictModel):
         """
         stored = self.model_copy(update={"view": None}).address
         if name not in self.views:
-            known = ", ".join(f"{stored}@{view}" for view in self.views)
+            addresses = ", ".join(f"{stored}@{view}" for view in self.views)
             hint = closest(name, self.views, cutoff=0.5) if self.views else ""
             raise UnknownDataset(
-                f"{self.id} has no view {name!r}{hint} ({f'there are {known}' if known else 'it has none'})"
+                f"{self.id} has no view {name!r}{hint} ({f'there are {addresses}' if addresses else 'it has none'})"
             )
         labels = self.stored_schema.features[len(self.graph_features) :]
         other = [f.name for f in labels if f.location is not Location.GRAPH]
@@ -329,8 +329,8 @@ class Card(StrictModel):
             if name not in groups and name not in self.all_splits:
                 if name in others:
                     continue
-                known = ", ".join(self.all_splits)
-                raise CardError(f"{self.address} has no split {name!r}; it has {known} (and ood, all)")
+                available = ", ".join(self.all_splits)
+                raise CardError(f"{self.address} has no split {name!r}; it has {available} (and ood, all)")
             selected |= dict.fromkeys(groups.get(name, [name]))
         return list(selected)
 

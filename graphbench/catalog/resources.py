@@ -87,14 +87,14 @@ def register_data(place: str | Path | ModuleType) -> Path:
     return folder
 
 
-def _folder_of(place: str | Path | ModuleType) -> Path:
-    if isinstance(place, ModuleType):
-        return Path(str(place.__file__)).parent
-    if isinstance(place, str) and all(part.isidentifier() for part in place.split(".")):
-        spec = find_spec(place)
+def _folder_of(target: str | Path | ModuleType) -> Path:
+    if isinstance(target, ModuleType):
+        return Path(str(target.__file__)).parent
+    if isinstance(target, str) and all(part.isidentifier() for part in target.split(".")):
+        spec = find_spec(target)
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent
-    return Path(place)
+    return Path(target)
 
 
 def data_folders(name: str) -> tuple[DataFolder, ...]:
@@ -130,8 +130,8 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
 
 def folder_with(name: str, path: Path) -> Path | None:
     """Return the one of the folders ``name`` that contains a file; None for files elsewhere."""
-    places = (folder.path.resolve() for folder in data_folders(name))
-    return next((place for place in places if path.resolve().is_relative_to(place)), None)
+    folders = (folder.path.resolve() for folder in data_folders(name))
+    return next((parent for parent in folders if path.resolve().is_relative_to(parent)), None)
 
 
 class _StrictLoader(SafeLoader):  # type: ignore[misc]

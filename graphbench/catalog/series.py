@@ -64,9 +64,9 @@ def check_packed(packed: dict[str, PackSpec], features: Sequence[Feature]) -> No
     Raises:
         ValueError: If one is not.
     """
-    known = {f.name: f for f in features}
+    by_name = {f.name: f for f in features}
     for name, spec in packed.items():
-        feature = known.get(name)
+        feature = by_name.get(name)
         if feature is None or feature.kind is not Kind.SCALAR or feature.stage not in (Stage.INPUT, Stage.META):
             raise ValueError(f"packed names {name!r}, which is no scalar of the stage input or meta")
         for key, numbers in (("offset", spec.offset), ("scale", spec.scale)):
@@ -80,17 +80,17 @@ def check_series(series: SeriesSpec, features: Sequence[Feature], directed: bool
     Raises:
         ValueError: If a feature that the series names does not exist or is of another type.
     """
-    known = {f.name: f for f in features}
-    missing = sorted({*series.fixed, series.run, *series.changes, *series.changes.values()} - set(known))
+    by_name = {f.name: f for f in features}
+    missing = sorted({*series.fixed, series.run, *series.changes, *series.changes.values()} - set(by_name))
     if missing:
-        raise ValueError(f"series names {missing}, which are not among the features {', '.join(known)}")
+        raise ValueError(f"series names {missing}, which are not among the features {', '.join(by_name)}")
     if not directed:
         raise ValueError("the graph of a series has arcs; write directed: true")
-    run = known[series.run]
+    run = by_name[series.run]
     if run.location is not Location.GRAPH or run.name in series.derived:
         raise ValueError(f"series.run is {run.name!r}; name a stored feature of graphs")
     for name, source in series.changes.items():
-        output, state = known[name], known[source]
+        output, state = by_name[name], by_name[source]
         if source in series.derived or output.stage is not Stage.OUTPUT or state.kind is not Kind.SCALAR:
             raise ValueError(f"series.changes has {name}: {source}; it takes an output, and a stored scalar")
         if (output.kind, output.location, output.width) != (state.kind, state.location, state.width):
@@ -99,7 +99,7 @@ def check_series(series: SeriesSpec, features: Sequence[Feature], directed: bool
                 f"{state.location}s; both must be the same"
             )
     for name in series.fixed:
-        if known[name].location is Location.GRAPH or known[name].stage is Stage.OUTPUT:
+        if by_name[name].location is Location.GRAPH or by_name[name].stage is Stage.OUTPUT:
             raise ValueError(f"series.fixed names {name!r}; it takes inputs and meta features of nodes and edges")
     edges = [f.name for f in features if f.location is Location.EDGE and f.name not in series.derived]
     if edges:

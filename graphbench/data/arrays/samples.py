@@ -95,6 +95,6 @@ class Samples:
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by name, those of the hints as ``hint.<name>``, of texts as ``<name>``, ``<name>.ptr``."""
-        own = stored_arrays(self.values)
-        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **own}
+        value_arrays = stored_arrays(self.values)
+        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **value_arrays}
         return shared if self.hints is None else {**shared, **self.hints.arrays()}

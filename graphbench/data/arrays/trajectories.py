@@ -198,9 +198,11 @@ class Trajectories:
             return all_parts[0]
         changes = []
         for pick in ("ints", "floats"):
-            own: list[Changes] = [getattr(part, pick) for part in all_parts]
-            joined = (np.concatenate([getattr(c, name) for c in own]) for name in ("counts", "cells", "values"))
-            changes.append(Changes(_joined_offsets([c.ptr for c in own]), *joined))
+            change_lists: list[Changes] = [getattr(part, pick) for part in all_parts]
+            joined = (
+                np.concatenate([getattr(c, name) for c in change_lists]) for name in ("counts", "cells", "values")
+            )
+            changes.append(Changes(_joined_offsets([c.ptr for c in change_lists]), *joined))
         return Trajectories(_joined_offsets([part.step_ptr for part in all_parts]), *changes)
 
 

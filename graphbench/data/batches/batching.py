@@ -122,9 +122,9 @@ class FlatGraphs:
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
         if feature.location is not Location.EDGE or self.schema.directed:
             return rows.astype(dtype)
-        own = feature.row_shape
-        if rows.ndim == 2 + len(own):  # one value per direction
-            return rows.astype(dtype).reshape(-1, *own)
+        row_shape = feature.row_shape
+        if rows.ndim == 2 + len(row_shape):  # one value per direction
+            return rows.astype(dtype).reshape(-1, *row_shape)
         return np.repeat(rows.astype(dtype), 2, axis=0)
 
 

@@ -118,8 +118,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Set the graphs: the stored ones, or the samples of a series that are derived from them."""
         self.flat: Any = self._stored
         if self.card.series is not None:
-            what = f"{self.card.address} {self.split}"
-            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, what)
+            name = f"{self.card.address} {self.split}"
+            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, name)
         self._count = len(self.flat)
         self._view = view_of(self.card)
 
@@ -183,8 +183,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             if isinstance(nodes := kept.to_dict().get("num_nodes"), SampleSize):
                 kept.num_nodes = SampleSize.of(nodes, self.split_id, idx)
             return kept
-        flat, place = self._viewed(slice(idx, idx + 1))
-        fields = as_tensors(flat.gather(place))
+        flat, position = self._viewed(slice(idx, idx + 1))
+        fields = as_tensors(flat.gather(position))
         nodes = SampleSize.of(int(fields["ptr"][1]), self.split_id, idx)
         data = Data(edge_index=fields["edge_index"], num_nodes=nodes)
         for feature in self.card.stored_features:
@@ -273,11 +273,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     @property
     def split_id(self) -> SplitId:
         """Which split of which data this is."""
-        known = self.__dict__.get("_split_id")
-        if known is None or known[0] is not self.card:
-            own = SplitId(self.card.address, self.card.version, self.data_fingerprint, self.split)
-            known = self.__dict__["_split_id"] = (self.card, own)
-        return known[1]  # type: ignore[no-any-return]
+        cached = self.__dict__.get("_split_id")
+        if cached is None or cached[0] is not self.card:
+            identity = SplitId(self.card.address, self.card.version, self.data_fingerprint, self.split)
+            cached = self.__dict__["_split_id"] = (self.card, identity)
+        return cached[1]  # type: ignore[no-any-return]
 
     def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Any:
         """Return the given graphs of the file as one PyG ``Batch``, or as a ``TrajectoryBatch`` where there are hints.
@@ -351,10 +351,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             GraphBenchError: If ``pre_transform`` left fields that cannot be hashed.
         """
         check_files((self.path, *self.label_paths))
-        known = self.__dict__.get("_hashed")
-        if known is None or known[0] is not self._indices or known[1] is not self._kept:
-            known = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())
-        return str(known[2])
+        cached = self.__dict__.get("_hashed")
+        if cached is None or cached[0] is not self._indices or cached[1] is not self._kept:
+            cached = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())
+        return str(cached[2])
 
     def _content(self) -> str:
         if self._kept is not None:

@@ -54,7 +54,7 @@ class SeriesGraphs:
 
     hints = None
 
-    def __init__(self, card: Card, stored: FlatGraphs, count: int, what: str) -> None:
+    def __init__(self, card: Card, stored: FlatGraphs, count: int, name: str) -> None:
         assert card.series is not None
         self.stored, self.schema, self._series = stored, card.sample_schema, card.series
         self.lead = card.series.lead
@@ -62,7 +62,7 @@ class SeriesGraphs:
         self.starts = pairs_of_runs(runs, self.lead)
         if not len(self.starts):
             raise ArgumentError(
-                f"{what} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
+                f"{name} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
                 f"more than {self.lead} with limit"
             )
         self.graph: Samples = build_structure(card)
@@ -97,8 +97,8 @@ class SeriesGraphs:
 
     def stored_behind(self, numbers: NDArray[np.int64]) -> int:
         """Return how many of the stored states some samples are made of."""
-        own = self.starts[numbers]
-        return len(np.union1d(own, own + self.lead))
+        starts = self.starts[numbers]
+        return len(np.union1d(starts, starts + self.lead))
 
     def states_behind(self, count: int) -> int:
         """Return how many states, from the first on, the first samples are made of."""
@@ -149,14 +149,14 @@ class SeriesGraphs:
         places = self.nodes if feature.location is Location.NODE else rows.shape[1]
         dtype = torch.float32 if rows.is_floating_point() else torch.int64
         whole = rows.new_empty((len(rows), places, *rows.shape[2:]), dtype=dtype)
-        known = whole[:, : rows.shape[1]]
+        stored = whole[:, : rows.shape[1]]
         whole[:, rows.shape[1] :] = 0
-        known.copy_(rows)
+        stored.copy_(rows)
         if before is not None:
-            known.sub_(before)
+            stored.sub_(before)
         if source in self.schema.packed:
             offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self.schema.packed[source]))
-            known.mul_(scale.to(whole.device))
+            stored.mul_(scale.to(whole.device))
             if before is None:
                 whole.add_(offset.to(whole.device))
         return whole.flatten(0, 1)

@@ -120,8 +120,8 @@ class SplitBuilder:
 
     def shard_path(self, first: int, last: int, redraws: Mapping[int, int]) -> Path:
         """Return the file of a shard; its name has a hash of the redrawn samples, so that no stale shard is reused."""
-        own = sorted((i, a) for i, a in redraws.items() if first <= i < last)
-        tag = f"-{hashlib.sha256(repr(own).encode()).hexdigest()[:12]}" if own else ""
+        shard_redraws = sorted((i, a) for i, a in redraws.items() if first <= i < last)
+        tag = f"-{hashlib.sha256(repr(shard_redraws).encode()).hexdigest()[:12]}" if shard_redraws else ""
         return self.work / f"{first:09d}-{last:09d}{tag}.h5"
 
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
@@ -160,8 +160,8 @@ class SplitBuilder:
     def _facts(
         self, target: Path, sizes: Mapping[str, int], redrawn: int, shards: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        own = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
-        return {**_joined_facts(shards), **own}
+        file_facts = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
+        return {**_joined_facts(shards), **file_facts}
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
@@ -199,8 +199,8 @@ class SplitBuilder:
 
     def _arguments(self, shard: Shard, redraws: Mapping[int, int]) -> tuple[Any, ...]:
         first, last = shard
-        own = {i: a for i, a in redraws.items() if first <= i < last}
-        return self.task, first, last, own, self.shard_path(first, last, redraws), self.plugins
+        shard_redraws = {i: a for i, a in redraws.items() if first <= i < last}
+        return self.task, first, last, shard_redraws, self.shard_path(first, last, redraws), self.plugins
 
     def _resolve_duplicates(self) -> dict[int, int]:
         """Return index -> attempt for every sample that must be redrawn, so that all samples differ.

@@ -115,14 +115,14 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
     if recorded is None:
         raise StoreError(f"{where}: no labels of this labeller are recorded")
     if (head.version, head.columns) != (labeller.version, recorded.columns):
-        own = f"version {labeller.version} with {', '.join(recorded.columns)}"
-        raise StoreError(f"{where}: it is of version {head.version} with {', '.join(head.columns)}, not of {own}")
-    known = find_tables(labeller, effort, root)
+        current = f"version {labeller.version} with {', '.join(recorded.columns)}"
+        raise StoreError(f"{where}: it is of version {head.version} with {', '.join(head.columns)}, not of {current}")
+    tables = find_tables(labeller, effort, root)
     for key, row in table.rows.items():
         outcome = dict(zip(head.columns, row, strict=True))
         if problem := recorded.problem(effort, key, outcome):
             raise StoreError(f"{where}, key {key}: {problem}")
-        other = first_outcome(known, key)
+        other = first_outcome(tables, key)
         if other is not None and recorded.label(effort, other) != recorded.label(effort, outcome):
             raise StoreError(
                 f"{where}, key {key}: the outcome {outcome} contradicts the known one, {other}; the same program "

@@ -164,8 +164,8 @@ def add_to_folder(table: LabelTable, folder: Path) -> Path:
         StoreError: If the files cannot be read or written.
     """
     path = folder / table.head.name
-    known = read_tables(path) if path.is_file() else ()
-    write_tables([known[0].with_rows(table) if known else table], path)
+    tables = read_tables(path) if path.is_file() else ()
+    write_tables([tables[0].with_rows(table) if tables else table], path)
     return path
 
 
@@ -179,9 +179,11 @@ def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Seq
     """
     name = table_head(labeller, effort).name
     domain = labeller.name.partition(".")[0]
-    places = [folder.path / domain / FOLDER for folder in data_folders("datasets")]
-    places += [] if root is None else [root / FOLDER]
-    return [_cached(path, path.stat().st_mtime_ns) for place in places if (path := place / name).is_file()]
+    folders = [folder.path / domain / FOLDER for folder in data_folders("datasets")]
+    folders += [] if root is None else [root / FOLDER]
+    return [
+        _cached(path, path.stat().st_mtime_ns) for table_folder in folders if (path := table_folder / name).is_file()
+    ]
 
 
 @lru_cache(maxsize=32)

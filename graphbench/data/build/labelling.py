@@ -113,8 +113,8 @@ def label_samples(
     chosen = np.arange(len(indices)) if places is None else places
     numbers = [label_number(key, index) for index in indices.tolist()]
     together = _label_together(card, labeller, effort, numbers, graphs, chosen)
-    for i, (index, place) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
-        graph = graphs.part(card.graph_schema, place, place + 1)
+    for i, (index, position) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
+        graph = graphs.part(card.graph_schema, position, position + 1)
         ready = None if together is None else together[i]
         values, problem, outcome = _label(schema, labeller, effort, numbers[i], graph, tables, ready)
         if problem:

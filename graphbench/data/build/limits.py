@@ -37,8 +37,8 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
         try:
             generator.parse(limited, split)
         except CardError as error:
-            what = f"limit={most} is refused, as a limit of {card.id} is its number of {parameter}"
-            raise CardError(f"{what}: {error}") from error
+            prefix = f"limit={most} is refused, as a limit of {card.id} is its number of {parameter}"
+            raise CardError(f"{prefix}: {error}") from error
     return limited, None
 
 

@@ -172,8 +172,8 @@ def versions_here(parts: tuple[str, ...], plugins: tuple[str, ...] = ()) -> Vers
     versions["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
     names = plugin_targets()
     for target in sorted(set(plugins) & set(names)):
-        own = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
-        versions[f"plug-in {target}"] = f"datasets {_files_hash(own)}"
+        tables = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
+        versions[f"plug-in {target}"] = f"datasets {_files_hash(tables)}"
     return tuple(versions.items())
 
 

@@ -20,12 +20,12 @@ def find_exporter(card: Card, name: str) -> Exporter:
     Raises:
         ArgumentError: If there is none.
     """
-    known: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
-    if name not in known:
-        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in known.items())
-        there = f"there are {listed}" if known else f"the domain {card.domain} has none"
-        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, known)} ({there})")
-    return known[name]
+    exporters: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
+    if name not in exporters:
+        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in exporters.items())
+        there = f"there are {listed}" if exporters else f"the domain {card.domain} has none"
+        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, exporters)} ({there})")
+    return exporters[name]
 
 
 def export_samples(exporter: Exporter, card: Card, splits: Mapping[str, Samples], folder: Path) -> Sequence[Path]:

@@ -79,7 +79,7 @@ class _FileGenerator(Generator):
     """Returns the samples of a reader."""
 
     read: Reader = _no_samples
-    known: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
+    samples_of_hash: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
 
     def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the chosen samples of a split.
@@ -88,17 +88,17 @@ class _FileGenerator(Generator):
             StoreError: If the files have changed since the card was derived.
         """
         parameters = self.parse(card, split)
-        if parameters.content not in self.known:
+        if parameters.content not in self.samples_of_hash:
             self.remember(read_files(self.name, self.read, Path(parameters.folder)))
-        if parameters.content not in self.known:
+        if parameters.content not in self.samples_of_hash:
             raise StoreError(f"the files in {parameters.folder} changed since they were read; load them again")
-        return self.known[parameters.content].take(card.graph_schema, indices)
+        return self.samples_of_hash[parameters.content].take(card.graph_schema, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
         """Keep samples in memory, replacing those kept before; return split -> hash."""
         hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
-        self.known.clear()
-        self.known.update({hashes[split]: samples for split, samples in splits.items()})
+        self.samples_of_hash.clear()
+        self.samples_of_hash.update({hashes[split]: samples for split, samples in splits.items()})
         return hashes
 
 
@@ -142,26 +142,26 @@ def file_source(
     )
 
     def card_of_files(card: Card, folder: Path) -> Card:
-        place = folder.expanduser().resolve()
-        splits = read_files(name, read, place)
-        given = card.with_features((*_given_features(card, splits["train"]), *also))
-        drawn = given.graph_features
+        path = folder.expanduser().resolve()
+        splits = read_files(name, read, path)
+        files_card = card.with_features((*_given_features(card, splits["train"]), *also))
+        drawn = files_card.graph_features
         for split, samples in splits.items():
             problem = _wrong_values(drawn, samples) or graph_problem(card.graph_schema, samples)
             if problem:
-                raise StoreError(f"the reader {name} gives wrong samples for {split} of {place}: {problem}")
+                raise StoreError(f"the reader {name} gives wrong samples for {split} of {path}: {problem}")
         hashes = generator.remember(splits)
         specs = {
             split: SplitSpec(
                 count=len(samples),
                 shift=card.all_splits[split].shift if split in card.all_splits else None,
-                parameters={"folder": str(place), "content": hashes[split]},
+                parameters={"folder": str(path), "content": hashes[split]},
             )
             for split, samples in splits.items()
         }
-        own = {split: specs[split] for split in CORE_SPLITS}
-        ood = {split: spec for split, spec in specs.items() if split not in own}
-        return describe(given).model_copy(update={"generator": name, "splits": own, "ood": ood})
+        splits_of_files = {split: specs[split] for split in CORE_SPLITS}
+        ood = {split: spec for split, spec in specs.items() if split not in splits_of_files}
+        return describe(files_card).model_copy(update={"generator": name, "splits": splits_of_files, "ood": ood})
 
     return FileSource(name, card_of_files, generator, describe, downloads=downloads)
 
@@ -183,9 +183,9 @@ def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
     wrong = [split for split, samples in splits.items() if not isinstance(samples, Samples) or not len(samples)]
     missing = [split for split in CORE_SPLITS if split not in splits]
     if wrong or missing:
-        what = f"no {missing[0]!r} split" if missing else f"no samples for the split {wrong[0]!r}"
+        fault = f"no {missing[0]!r} split" if missing else f"no samples for the split {wrong[0]!r}"
         raise StoreError(
-            f"the reader {name} gives {what} for {folder}; it must return split -> Samples, at least one per split, "
+            f"the reader {name} gives {fault} for {folder}; it must return split -> Samples, at least one per split, "
             f"with {', '.join(CORE_SPLITS)}"
         )
     return splits
@@ -199,11 +199,11 @@ def _given_features(card: Card, samples: Samples) -> tuple[Feature, ...]:
 
 def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
     """Return how the values of a reader differ from the features; an empty string if they agree."""
-    expected, given = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
-    if given == expected:
+    expected, names = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
+    if names == expected:
         return ""
     return (
-        f"it has the values {', '.join(sorted(given)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
+        f"it has the values {', '.join(sorted(names)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
     )
 
 

@@ -43,10 +43,10 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     try:
         registered: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
-        known = (GENERATED, *(name for name, own in _sources_of(card.domain).items() if not own.part_of))
+        names = (GENERATED, *(name for name, candidate in _sources_of(card.domain).items() if not candidate.part_of))
         raise ArgumentError(
-            f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
-            f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
+            f"source={source!r} is unknown for {card.id}{closest(source, names)} (there are "
+            f"{', '.join(map(repr, names))}; a source of another domain is named <domain>.<name>){about_broken()}"
         ) from error
     return registered
 
@@ -108,21 +108,21 @@ def sourced_card(
     """
     if source == GENERATED:
         if folder is not None or download:
-            what = "download is" if folder is None else f"folder={str(folder)!r} is"
+            arguments = "download is" if folder is None else f"folder={str(folder)!r} is"
             raise ArgumentError(
-                f"{what} for files that are not generated; name their source, such as source='official' "
+                f"{arguments} for files that are not generated; name their source, such as source='official' "
                 "(--source official), or use root= (--root) for generated data"
             )
         return card
     file_source = find_source(card, source)
-    place = None if folder is None else checked_path("folder", folder)
+    files_folder = None if folder is None else checked_path("folder", folder)
     home = default_root() if root is None else checked_path("root", root)
-    asked = source if isinstance(source, str) else file_source.name
-    return file_source.card(card, _folder_of_source(file_source, asked, place, download, home, progress))
+    source_name = source if isinstance(source, str) else file_source.name
+    return file_source.card(card, _folder_of_source(file_source, source_name, files_folder, download, home, progress))
 
 
 def _folder_of_source(
-    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None
+    source: FileSource, source_name: str, folder: Path | None, download: bool, root: Path, progress: bool | None
 ) -> Path:
     """Return the folder of a source's files; download them first if requested."""
     if download:
@@ -130,16 +130,17 @@ def _folder_of_source(
             raise ArgumentError(f"folder={str(folder)!r} and download exclude each other; give one of them")
         if not source.downloads:
             raise ArgumentError(
-                f"no download is registered for source={asked!r}; get its files yourself, and give folder= (--folder)"
+                f"no download is registered for source={source_name!r}; get its files yourself, and give folder= "
+                "(--folder)"
             )
         return fetch(source.name, source.downloads, root, progress)
     if folder is not None:
         return folder
-    place = download_folder(source.name, source.downloads, root)
-    if not source.downloads or not place.is_dir():
+    downloaded = download_folder(source.name, source.downloads, root)
+    if not source.downloads or not downloaded.is_dir():
         hint = f", or download=True (--download), which fetches {_amount(source.downloads)}" if source.downloads else ""
-        raise ArgumentError(f"source={asked!r} needs folder= (--folder), the folder of its files{hint}")
-    return place
+        raise ArgumentError(f"source={source_name!r} needs folder= (--folder), the folder of its files{hint}")
+    return downloaded
 
 
 def _amount(downloads: Downloads) -> str:

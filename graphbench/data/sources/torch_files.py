@@ -186,9 +186,9 @@ class _Machine:
         elif name == "BINPERSID":
             stack.append(self._stored(stack.pop()))
         elif name in ("REDUCE", "BUILD"):
-            given = stack.pop()
+            arguments = stack.pop()
             # BUILD would set attributes: torch does so for the metadata of ordered dictionaries, which is left out
-            stack[-1] = self._made(stack[-1], given) if name == "REDUCE" else stack[-1]
+            stack[-1] = self._made(stack[-1], arguments) if name == "REDUCE" else stack[-1]
         elif name in _GROUPS:
             self._group(name)
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
@@ -243,18 +243,18 @@ class _Machine:
             raise _Refused(f"storage {shown(key, 40)} has {len(values):,} numbers, not as many as it says")
         return values.view(_BFloat) if name == "BFloat16Storage" else values
 
-    def _made(self, what: Any, given: Any) -> Any:
-        if not isinstance(what, _Global):
+    def _made(self, function: Any, arguments: Any) -> Any:
+        if not isinstance(function, _Global):
             raise _Refused("it calls what is no function")
-        if not isinstance(given, tuple):
-            raise _Refused(f"it calls {what.name.replace(' ', '.')} without a tuple of values")
-        if what.name == _TENSOR and len(given) >= 4:
-            return self._tensor(*given[:4])
-        if what.name in _SETS and all(isinstance(part, (list, tuple)) for part in given[:1]):
-            return set(map(_key, given[0])) if given else set()
-        if what.name == _ORDERED and not given:
+        if not isinstance(arguments, tuple):
+            raise _Refused(f"it calls {function.name.replace(' ', '.')} without a tuple of values")
+        if function.name == _TENSOR and len(arguments) >= 4:
+            return self._tensor(*arguments[:4])
+        if function.name in _SETS and all(isinstance(part, (list, tuple)) for part in arguments[:1]):
+            return set(map(_key, arguments[0])) if arguments else set()
+        if function.name == _ORDERED and not arguments:
             return {}
-        raise _Refused(f"it calls {what.name.replace(' ', '.')} with {len(given)} values")
+        raise _Refused(f"it calls {function.name.replace(' ', '.')} with {len(arguments)} values")
 
     def _tensor(self, values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
         """Return a tensor of a storage; the bytes of all tensors that are copied are counted."""
@@ -280,8 +280,8 @@ def _key(value: Any) -> Any:
     """Return a key of a dictionary or a member of a set, whose hash is quick and not chosen by the file's author."""
     if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _MOST_WIDE):
         return value
-    what = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
-    raise _Refused(f"it has a {what} as a key or in a set; keys are numbers and texts")
+    kind = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
+    raise _Refused(f"it has a {kind} as a key or in a set; keys are numbers and texts")
 
 
 _BFloat = np.dtype([("upper", "<u2")])  # the upper half of a float32

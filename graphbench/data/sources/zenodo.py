@@ -58,11 +58,15 @@ class ZenodoFiles:
                 "and give their folder"
             ) from error
         files = content.get("files") if isinstance(content, dict) else None
-        given = {str(own.get("key")): own for own in files if isinstance(own, dict)} if isinstance(files, list) else {}
+        entries = (
+            {str(entry.get("key")): entry for entry in files if isinstance(entry, dict)}
+            if isinstance(files, list)
+            else {}
+        )
         checksums = {}
         for name in self.names:
-            own = given.get(name, {})
-            size, checksum = own.get("size"), _MD5.fullmatch(str(own.get("checksum")))
+            entry = entries.get(name, {})
+            size, checksum = entry.get("size"), _MD5.fullmatch(str(entry.get("checksum")))
             if type(size) is not int or size < 0 or checksum is None:
                 raise StoreError(
                     f"{address} states no size and MD5 sum of {name}; the record may have been replaced or restricted: "

@@ -44,8 +44,8 @@ def first_graphs_hash(schema: Schema, arrays: Mapping[str, Array], count: int) -
         chosen[feature.name] = values.astype(ids, copy=False) if feature.kind in _NODE_IDS else values
     hints = stored_trajectories(arrays)
     if hints is not None:
-        own = hints.take(np.arange(count)).compact(HintLayout(schema.hints, nodes)).arrays()
-        chosen |= {name: _smallest_pointer(a) if name.endswith("ptr") else a for name, a in own.items()}
+        hint_arrays = hints.take(np.arange(count)).compact(HintLayout(schema.hints, nodes)).arrays()
+        chosen |= {name: _smallest_pointer(a) if name.endswith("ptr") else a for name, a in hint_arrays.items()}
     return samples_hash(chosen)
 
 

@@ -112,9 +112,9 @@ def map_arrays(path: Path) -> dict[str, Array]:
 
     with _open_arrays(path) as file:
         handles = {name.decode(): h5py.h5d.open(file.id, name) for name in file.id}
-        places = {name: (array.get_offset(), array.shape, array.dtype) for name, array in handles.items()}
+        locations = {name: (array.get_offset(), array.shape, array.dtype) for name, array in handles.items()}
         content = np.memmap(path, np.uint8, "c")
-        return {name: _map_array(path, content, *place) for name, place in places.items()}
+        return {name: _map_array(path, content, *location) for name, location in locations.items()}
 
 
 def file_attribute(path: Path, name: str) -> Any:

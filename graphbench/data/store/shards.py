@@ -161,8 +161,8 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
 def read_shard(schema: Schema, path: Path) -> Samples:
     """Return the samples of a shard file, memory-mapped: the file stays open while they are referenced."""
     arrays = map_arrays(path)
-    own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
-    values = {f.name: stored_value(f, own) for f in schema.stored_features}
+    value_arrays = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
+    values = {f.name: stored_value(f, value_arrays) for f in schema.stored_features}
     hints = stored_trajectories(arrays)
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints)
 
