@@ -86,10 +86,10 @@ def _cards(raw: Any, path: Path) -> tuple[Card, ...]:
 
 
 def _with_model(raw: Mapping[str, Any], path: Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the content of a family file merged into that of the file that it is ``like``, if it names one.
+    """Return the content of a family file, merged into the content of the file named by its key ``like``, if any.
 
     Raises:
-        CardError: If there is no such file beside it, or files are like each other in a circle.
+        CardError: If the named file is not in the same folder, or files are like each other in a circle.
     """
     content = dict(raw)
     like = content.pop("like", None)

@@ -82,7 +82,7 @@ class Catalog:
         """Return the card of a name that :meth:`resolve` returned.
 
         Raises:
-            UnknownDataset: If the card has no such task or view.
+            UnknownDataset: If the card lacks the named task or view.
         """
         whole, _, view = name.partition("@")
         id_, _, task = whole.partition(":")
@@ -103,7 +103,7 @@ class Catalog:
         return addresses
 
     def _ids(self, name: str, ending: str) -> list[str]:
-        """Return the ids that a name without its task matches; ``ending`` is the rest of what the user wrote."""
+        """Return the ids that a name without its task matches; ``ending`` is the rest of the user's text."""
         if name in self.cards:
             return [name]
         if name in self.aliases:
@@ -166,7 +166,7 @@ def _is_glob(name: str) -> bool:
 
 
 def catalog() -> Catalog:
-    """Return the catalogue of all cards: those of the package, then those of registered folders; read once.
+    """Return the catalogue of all cards: the package's cards, then the cards of registered folders; read once.
 
     Raises:
         CardError: If a card is malformed or has a name that is taken; a plug-in's cards are then left out as a whole.
@@ -190,7 +190,7 @@ def _cards_in(folder: Path) -> Iterator[Card]:
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:
-    """Return the ids of all datasets, or those that a selector matches.
+    """Return the ids of all datasets, or of the datasets that a selector matches.
 
     Args:
         selector: An id, alias, group, family, glob, or a list of these; None for all. With the suffix
@@ -207,7 +207,7 @@ def card(name: str) -> Card:
             another view of the graphs than the stored one.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, has that name, or the dataset has no such task or view.
+        UnknownDataset: If no dataset, or more than one, has that name, or the dataset lacks the task or view.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:

@@ -65,7 +65,7 @@ class DataFolder:
 
 
 def register_data(place: str | Path | ModuleType) -> Path:
-    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as those of the package.
+    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as in the package.
 
     Args:
         place: The folder, or a package (or its name), for the folder of its code.
@@ -101,7 +101,7 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
     """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): the package's first, then registered ones.
 
     Raises:
-        FileNotFoundError: If the package's own is missing from the installation.
+        FileNotFoundError: If the package's folder is missing from the installation.
     """
     others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
     return (DataFolder(BUILT_IN, data_dir(name)), *others)

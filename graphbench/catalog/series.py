@@ -1,4 +1,4 @@
-"""Sections of cards whose samples are times of a series on one graph, and of features that are stored packed."""
+"""Card sections for samples that are times of a series on one graph, and for features that are stored quantised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SeriesSpec(Strict):
         fixed: The features of nodes and edges that come with the structure.
         run: Stored feature of graphs: consecutive times with the same value belong to the same run.
         lead: Number of times from a sample to the later one.
-        changes: Output -> the stored feature whose change it is: the value of the later time minus that of the sample.
+        changes: Output -> stored feature; the output is the feature's value at the later time minus its value now.
     """
 
     structure: str
@@ -59,10 +59,10 @@ class PackSpec(Strict):
 
 
 def check_packed(packed: dict[str, PackSpec], features: Sequence[Feature]) -> None:
-    """Check that packed features are scalars that no evaluator reads, with one number per column.
+    """Check that quantised features are scalars that no evaluator reads, with one number per column.
 
     Raises:
-        ValueError: If one is not.
+        ValueError: If a feature is not.
     """
     by_name = {f.name: f for f in features}
     for name, spec in packed.items():

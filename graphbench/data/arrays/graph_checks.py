@@ -1,4 +1,4 @@
-"""The check of the structure of graphs, before they are stored: those of a generator and those of a reader of files."""
+"""Check the structure of graphs before the graphs are stored, whether a generator or a reader of files made them."""
 
 from __future__ import annotations
 

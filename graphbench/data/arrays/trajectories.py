@@ -2,7 +2,7 @@
 
 The hints of a sample at one step are two vectors, one of integers and one of floats, in which the hints of the card are
 concatenated (``HintLayout``). A stored trajectory lists the changed cells and their new values for every step; before
-the first step all are 0. ``replay`` restores the state at every step from these lists.
+the first step all cells are 0. ``replay`` restores the state at every step from these lists.
 
 Integers encode: a mask's value (-1 where masked), a class number (-1 where masked), a pointer's target, and for a
 mask_one the id of its one node, so that it is a single cell.
@@ -79,7 +79,7 @@ class HintLayout:
         self.largest = max([nodes - 1, 1, *(feature.classes - 1 for feature in hints)])
 
     def views(self, ints: Array, floats: Array) -> dict[str, Array]:
-        """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
+        """Return hint name -> view of its cells, given vectors with the state's cells along the last axis."""
         hint_views = {}
         for name, (is_float, first, shape) in self.places.items():
             cells = (floats if is_float else ints)[..., first : first + prod(shape)]

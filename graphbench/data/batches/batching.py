@@ -32,8 +32,8 @@ class FlatGraphs:
         edges: ``[E, 2]``, node ids local to the graph.
         values: feature name -> array, or texts, with one row per node, stored edge or graph, as in
             :class:`~graphbench.data.arrays.samples.Samples`.
-        schema: The schema of the arrays: the features in the order of the card, and what a stored edge is. Batches
-            hold both directions of an edge that is no arc.
+        schema: The schema of the arrays: the features in the order of the card, and whether a stored edge is an arc.
+            Batches hold both directions of an edge that is no arc.
         hints: The hints over time; None where there are none.
     """
 
@@ -103,7 +103,7 @@ class FlatGraphs:
         return len(numbers)
 
     def states_behind(self, count: int) -> int:
-        """Return how many stored graphs, from the first on, the first graphs are made of: as many."""
+        """Return how many of the first stored graphs the first ``count`` graphs are made of: equal to ``count``."""
         return count
 
     def tensors(
@@ -162,12 +162,13 @@ def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArr
 
 
 def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) -> dict[str, Any]:
-    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; only those that have values.
+    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; a field without values is left out.
 
     ``x`` and ``edge_attr`` are float32 ``[items, columns]``: masks have one column, scalars as many as their width,
-    and class numbers are one-hot. ``y`` holds the first output and those at the same location: ``[items]`` for a single
-    one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns concatenated in
-    the card's order; a text output gives the texts. Where ``fields`` has ``edge_attr`` already, it is not built again.
+    and class numbers are one-hot. ``y`` holds the first output and the outputs at the same location:
+    ``[items]`` for one output, ``[items, d]`` if this output is a ``scalar(d)``, and ``[items, K]`` for several
+    outputs, with their columns concatenated in the card's order. If the first output is a text, ``y`` is its texts.
+    Where ``fields`` has ``edge_attr`` already, it is not built again.
     """
     standard: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
@@ -201,7 +202,7 @@ _BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG creates this clas
 
 
 class Graphs(Protocol):
-    """Graphs of which batches can be made: ``FlatGraphs``, or those that are derived from stored ones."""
+    """Graphs that can be batched: ``FlatGraphs``, or graphs that are derived from stored graphs."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -271,7 +272,7 @@ def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
 
 
 class Batchable(Protocol):
-    """A dataset of which batches can be made."""
+    """A dataset that can be batched."""
 
     @property
     def graph_numbers(self) -> NDArray[np.int64] | None:

@@ -1,6 +1,6 @@
 """Build a split: generate shards on a pool of workers, redraw duplicates, and write one file.
 
-The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
+The unit of work is a shard: a number of consecutive samples. Each finished shard is one small file in a hidden build
 folder, so a killed build is resumed with the missing shards; a split of one shard is written directly. Workers write
 shards to the folder and return only their number of samples. The number of workers, where they run, and the size of the
 shards do not change a byte of the result.
@@ -205,8 +205,8 @@ class SplitBuilder:
     def _resolve_duplicates(self) -> dict[int, int]:
         """Return index -> attempt for every sample that must be redrawn, so that all samples differ.
 
-        The rule: sample ``i`` takes the first attempt whose graph differs from the graphs of all samples before it.
-        It depends on samples 0 .. i alone, so a shorter build is a prefix of a longer one.
+        The rule: sample ``i`` takes the first attempt with a graph that differs from the graphs of all earlier samples.
+        The attempt depends on samples 0 .. i alone, so a shorter build is a prefix of a longer one.
         """
         if not self.task.maker.unique:
             return {}

@@ -33,12 +33,12 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     """Return the outcomes of all labels of datasets that are on this machine, one table per labeller and effort.
 
     Args:
-        cards: The datasets; of one with tasks, the labels of its task.
+        cards: The datasets; for a card of a task, the labels of the task.
         root: Folder of all datasets.
-        splits: The splits; None for all that are there.
+        splits: The splits; None for all splits on this machine.
 
     Raises:
-        StoreError: If no labels of these datasets with recorded outcomes are there.
+        StoreError: If this machine has no labels of these datasets with recorded outcomes.
     """
     tables: dict[str, LabelTable] = {}
     addresses = []
@@ -78,14 +78,15 @@ def _key(labeller: Labeller, card: Card, graphs: Samples, index: int) -> str:
 
 
 def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
-    """Add the tables of a file to those that labels are read from; return labeller, new outcomes and file of each.
+    """Import the tables of a file, so that labels are read from them; return a summary of each table.
 
-    Of each table ``datasets`` holds the addresses whose labels it serves. An outcome that is there already stays. All
-    tables are checked before the first is added.
+    A summary holds ``labeller``, ``new``, the number of new outcomes, ``file``, and ``datasets``, the addresses of the
+    datasets that read their labels from the table. An existing outcome stays. All tables are checked before the first
+    table is added.
 
     Raises:
         StoreError: If the file holds no tables, a table is of no labeller with recorded outcomes or of another version,
-            an outcome is not possible or gives another label than the one that is known, or the folder cannot be
+            an outcome is not possible or gives another label than the existing outcome, or the folder cannot be
             written.
     """
     tables = read_tables(path)
@@ -102,7 +103,7 @@ def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
 
 
 def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
-    """Refuse a table that the labeller cannot have written, or that contradicts those that are known."""
+    """Refuse a table that the labeller cannot have written, or that contradicts the existing tables."""
     head, where = table.head, f"{path}, table of {table.head.labeller}"
     try:
         labeller = find_labeller(head.labeller)
@@ -131,7 +132,7 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
 
 
 def _served(table: LabelTable) -> list[str]:
-    """Return the addresses of the datasets one of whose labellers reads a table."""
+    """Return the addresses of the datasets with a labeller that reads a table."""
     cards = [card.with_task(task) for card in catalog().cards.values() for task in card.tasks]
     return [card.address for card in cards if any(_reads(card, name, table) for name in card.labellers)]
 

@@ -1,9 +1,10 @@
 """Tables of recorded outcomes, from which labels are made without repeating the work: shipped, imported, exported.
 
 A labeller with recorded outcomes (:class:`~.generators.Recorded`) splits its work in two: a costly outcome
-per graph (what a solver did), a few whole numbers, and the label that follows from it. A table holds outcomes of one
-labeller at one effort by a key of the graph's content, so it serves every dataset with such graphs. A table is a text
-of comma-separated values after a comment with a JSON description; a file, compressed with xz, holds one table or more.
+per graph (a few whole numbers that describe the run of a solver), and the label that follows from the outcome. A table
+holds outcomes of one labeller at one effort by a key of the graph's content, so it serves every dataset that contains
+the graphs. A table is a text of comma-separated values after a comment with a JSON description; a file, compressed with
+xz, holds one table or more.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FOLDER = "labels"
 _KEY = "key"
 _COMMENT = "# "
 _MOST_LINE = 1 << 16  # characters of a row, or of the description of a table
-_GROWTH = 50  # how many times its own size a file may unpack to: keys are hashes, which pack badly
+_GROWTH = 50  # a file may unpack to this many times its size: keys are hashes, which compress badly
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -50,7 +51,7 @@ class TableHead(StrictModel):
         version: Version of the labeller.
         effort: Complete effort on every graph.
         columns: Names of the numbers of an outcome.
-        about: How the outcomes were obtained, such as machine and versions.
+        about: How the outcomes were obtained, e.g. machine and versions.
     """
 
     labeller: str
@@ -61,7 +62,7 @@ class TableHead(StrictModel):
 
     @property
     def name(self) -> str:
-        """File name of the table: the labeller, and a digest of what its outcomes depend on."""
+        """File name of the table: the labeller, and a digest of the facts that determine its outcomes."""
         digest = hashlib.sha256(canonical_json([self.version, self.effort]).encode()).hexdigest()[:12]
         return f"{self.labeller}-{digest}{SUFFIX}"
 
@@ -84,7 +85,7 @@ class LabelTable:
         return None if row is None else dict(zip(self.head.columns, row, strict=True))
 
     def with_rows(self, other: LabelTable) -> LabelTable:
-        """Return the table with the rows of another of the same labeller and effort; own rows stay.
+        """Return the table with the rows of another table of the same labeller and effort; existing rows stay.
 
         Raises:
             StoreError: If the other table belongs to another labeller, version or effort.
@@ -158,7 +159,7 @@ def write_tables(tables: Iterable[LabelTable], path: Path) -> None:
 
 
 def add_to_folder(table: LabelTable, folder: Path) -> Path:
-    """Add the rows of a table to the one of the same labeller and effort in a folder; return its file.
+    """Add the rows of a table to the table of the same labeller and effort in a folder; return the file.
 
     Raises:
         StoreError: If the files cannot be read or written.
@@ -170,7 +171,7 @@ def add_to_folder(table: LabelTable, folder: Path) -> Path:
 
 
 def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Sequence[LabelTable]:
-    """Return the tables with outcomes of a labeller at an effort: those shipped with cards, and those imported.
+    """Return the tables with outcomes of a labeller at an effort: tables shipped with cards, and imported tables.
 
     Args:
         labeller: A labeller with recorded outcomes.

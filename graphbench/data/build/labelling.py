@@ -1,4 +1,4 @@
-"""Costly labels: computed graph by graph, and stored in files of their own next to the graphs that several tasks share.
+"""Costly labels: computed graph by graph, and stored in separate files next to the graphs that several tasks share.
 
 The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
 labeller, i) alone. So labels are built, resumed and shared like the graphs themselves: a file of labels is a file of
@@ -87,9 +87,9 @@ def label_samples(
 ) -> Samples:
     """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
 
-    A graph on which the labeller fails, or whose label does not pass the check, has -1 for every value, and 1 for the
-    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and, for
-    a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
+    If the labeller fails on a graph, or the label does not pass the check, the graph has -1 for every value, and 1 for
+    the feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and,
+    for a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
 
     Args:
         card: The card.
@@ -97,7 +97,7 @@ def label_samples(
         split: Name of the split.
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.
-        places: int64 ``[S]``, their positions in ``graphs``; None for 0, 1, 2, ...
+        places: int64 ``[S]``, the positions of the chosen graphs in ``graphs``; None for 0, 1, 2, ...
         root: Folder of all datasets, where imported tables of outcomes are.
 
     Raises:
@@ -205,7 +205,7 @@ def _wrong_shapes(schema: Schema, graph: Samples, values: Mapping[str, Any]) -> 
 
 
 def _shape(feature: Feature, graph: Samples) -> tuple[int, ...]:
-    """Return the shape of the label of one graph: a row per node or stored edge, or that of a single value."""
+    """Return the shape of the label of one graph: one row per node or stored edge, or the shape of a single value."""
     if feature.location is Location.GRAPH:
         return feature.row_shape
     items = graph.num_nodes if feature.location is Location.NODE else graph.num_edges

@@ -1,4 +1,4 @@
-"""What a limit means for a dataset: fewer samples, or smaller ones where a split is one large graph."""
+"""The effect of a limit on a dataset: fewer samples, or a smaller graph where a split is one large graph."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
 def limited_parameter(card: Card) -> str | None:
     """Return the parameter that a limit of a dataset replaces, or None where it is the number of samples.
 
-    That is also so where the generator is unknown here, as for data that were handed over by a program.
+    A limit is also the number of samples if the generator is unknown here, as for data that a program handed over.
     """
     try:
         return find_generator(card.generator).limited

@@ -121,7 +121,7 @@ def _raise_failure(handle: Handle, pool: Pool) -> None:
         return
     if isinstance(error, GraphBenchError | KeyboardInterrupt):
         raise error
-    if not isinstance(error, Exception):  # SystemExit, or a class of the generator's, must not end this process
+    if not isinstance(error, Exception):  # SystemExit, or an error class of the generator, must not end this process
         raise GenerationError(f"{handle.name} failed: {described(error)}") from error
     raise GenerationError(
         f"{handle.name} failed {handle.failure_count} times ({error_line(error)}); {pool.advice}. "
@@ -154,11 +154,11 @@ def version_measure(parts: tuple[str, ...]) -> Callable[[], Versions]:
 def versions_here(parts: tuple[str, ...], plugins: tuple[str, ...] = ()) -> Versions:
     """Return name and version of Python, this package, plug-ins and the libraries that results may depend on.
 
-    The version of the package ends in a hash of its sources and tables, as they were when first asked for; that of a
+    The version of the package ends in a hash of its sources and tables at the time of the first call. The version of a
     plug-in is a hash of its folders of datasets.
 
     Args:
-        parts: Parts of this package whose sources count: :data:`SAMPLES` or :data:`EVERYTHING`.
+        parts: Parts of this package with sources that enter the hash: :data:`SAMPLES` or :data:`EVERYTHING`.
         plugins: Targets of the plug-ins, which are loaded where they are not yet.
     """
     load_targets(plugins)

@@ -15,10 +15,10 @@ from graphbench.data.components.exporters import Exporter
 
 
 def find_exporter(card: Card, name: str) -> Exporter:
-    """Return the exporter of a dataset's domain with a name, such as ``cnf``.
+    """Return the exporter of a dataset's domain with a name, e.g. ``cnf``.
 
     Raises:
-        ArgumentError: If there is none.
+        ArgumentError: If the domain has no exporter of this name.
     """
     exporters: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
     if name not in exporters:
@@ -29,7 +29,7 @@ def find_exporter(card: Card, name: str) -> Exporter:
 
 
 def export_samples(exporter: Exporter, card: Card, splits: Mapping[str, Samples], folder: Path) -> Sequence[Path]:
-    """Write the samples of splits to a folder, which must be new or empty; return what was written.
+    """Write the samples of splits to a folder, which must be new or empty; return the written files.
 
     Raises:
         StoreError: If the folder holds files, or cannot be written.

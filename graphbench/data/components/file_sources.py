@@ -2,8 +2,8 @@
 
 ``source="generated"`` uses the generator on the card. Any other source reads the files of a folder: a domain registers
 readers under names (``official`` for the files that the authors of a benchmark published), and a function
-``folder -> {split: Samples}`` is a reader, too. A source of files derives a card for them, whose ``generator`` is that
-of the source, so that the store, the models and the evaluation treat it like any other.
+``folder -> {split: Samples}`` is a reader, too. A source of files derives a card for the files. The card's
+``generator`` is the source's, so that the store, the models and the evaluation treat the card like any other.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class FileSource:
 
     Attributes:
         name: ``<domain>.<name>``.
-        card: ``(card, folder) -> card``: derives the card of the files from that of the dataset. Its ``generator`` is
-            ``name``; the splits' parameters have ``folder``.
+        card: ``(card, folder) -> card``: derives the card of the files from the card of the dataset. Its ``generator``
+            is ``name``; the splits' parameters have ``folder``.
         generator: Returns the content of the files as samples; it has the same name.
-        describe: ``card -> card``: sets the facts that hold for all such files, such as licence and protocol.
+        describe: ``card -> card``: sets the facts that hold for all files of the source, e.g. licence and protocol.
         report: ``(card, splits) -> rows`` of findings in the files; None if they are not checked.
         downloads: The registered downloads of the files, if there are any.
-        part_of: Name, without the domain, of the source that users select, where that one chooses by card among
-            several; empty for a source that users select.
+        part_of: Name, without the domain, of the source that users select, if that source chooses this source by card;
+            empty for a source that users select.
     """
 
     name: str
@@ -95,7 +95,7 @@ class _FileGenerator(Generator):
         return self.samples_of_hash[parameters.content].take(card.graph_schema, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
-        """Keep samples in memory, replacing those kept before; return split -> hash."""
+        """Keep samples in memory, in place of all samples kept before; return split -> hash."""
         hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
         self.samples_of_hash.clear()
         self.samples_of_hash.update({hashes[split]: samples for split, samples in splits.items()})
@@ -112,14 +112,14 @@ def file_source(
 ) -> FileSource:
     """Return a source of files for a reader that returns all splits as samples.
 
-    The samples must have the features of the dataset's generator, hints included; those of the stage ``meta``, which no
-    model reads, may be missing from all splits. Runs on the files have the name of the source without its domain as
-    protocol, so their scores are kept apart from those on generated data.
+    The samples must have the features of the dataset's generator, hints included. Features of the stage ``meta``,
+    which no model reads, may be missing from all splits. Runs on the files have the name of the source without its
+    domain as protocol, so scores on the files are kept apart from scores on generated data.
 
     Args:
         name: ``<domain>.<name>``.
         read: The reader.
-        also: Further features of the stage ``meta`` that the reader returns, such as the names of files.
+        also: Further features of the stage ``meta`` that the reader returns, e.g. the names of files.
         downloads: The registered downloads of the files.
         version: Must be raised whenever the reader returns other samples for the same files.
     """
@@ -192,7 +192,7 @@ def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
 
 
 def _given_features(card: Card, samples: Samples) -> tuple[Feature, ...]:
-    """Return the card's features without those of the stage ``meta`` that the reader does not return."""
+    """Return the card's features without the features of the stage ``meta`` that the reader does not return."""
     labels = {f.name for f in card.label_features}
     return tuple(f for f in card.features if f.stage is not Stage.META or f.name in samples.values or f.name in labels)
 

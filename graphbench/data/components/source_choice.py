@@ -1,4 +1,4 @@
-"""Which source the samples of a dataset come from: its generator, files of its domain, or a reader of the user's."""
+"""The choice of the source of samples: the dataset's generator, files of its domain, or a reader from the user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     """Return the source of files that a user selects for a dataset.
 
     Raises:
-        ArgumentError: If there is no such source.
+        ArgumentError: If the source does not exist.
     """
     if callable(source):
         return _source_of_reader(source)
@@ -75,7 +75,7 @@ def source_name(card: Card) -> str:
 
 
 def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None:
-    """Return the source of files of a domain whose runs have a protocol; None for other protocols.
+    """Return the source of files of a domain that sets a protocol for its runs; None for other protocols.
 
     A protocol is the name of a source, and may name one of several collections of its files after a colon.
     """

@@ -46,7 +46,7 @@ _CHUNK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte
 _TRIES = 3
 _PAUSE = 1.0  # seconds before the next try
-_GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
+_GROWTH = 50  # an archive without a registered unpacked size may hold this many times its size
 _MOST_FILES = 1_000_000
 _RANGE_REFUSED = 416
 _DAMAGE = (None, errno.EINVAL)  # numbers of errors of the system that a damaged archive causes
@@ -113,9 +113,9 @@ def fetch(name: str, downloads: Downloads, root: Path, progress: bool | None = N
     An interrupted download is resumed; a lock serialises processes that need the same files.
 
     Raises:
-        StoreError: If a server cannot be reached or sends another file than the registered one, an archive is unsafe,
+        StoreError: If a server cannot be reached or sends another file than the registered file, an archive is unsafe,
             or the folder cannot be written.
-        ChecksumMismatch: If a file's content is not the registered one.
+        ChecksumMismatch: If a file does not have the registered checksum.
     """
     folder = download_folder(name, downloads, root)
     with clear_errors(folder, "create"):
@@ -261,7 +261,7 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
 
 
 class BoundedTarInfo(tarfile.TarInfo):
-    """An entry of a tarball; entries that describe others, which are read whole, have a limit."""
+    """An entry of a tarball; entries that describe other entries are read whole, so their size is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> tarfile.TarInfo:  # type: ignore[override]

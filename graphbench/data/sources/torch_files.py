@@ -1,7 +1,7 @@
 """Tensors of files that ``torch.save`` wrote, read without unpickling: no class is looked up and nothing is called.
 
-Such a file is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages, and a file
-for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors, numbers,
+A file of ``torch.save`` is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages,
+and a file for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors, numbers,
 texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of sets are
 numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is read where it is
 written, without compression, so memory is bounded by the size of the file.
@@ -32,7 +32,7 @@ _MOST_AXES = 32  # of a tensor
 _MOST_WIDE = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
 _LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
 _MOST_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
-_MOST_COPIED = 1 << 27  # bytes of tensors that are copied from a file, beside two copies of all that it holds
+_MOST_COPIED = 1 << 27  # bytes of tensors copied from a file, in addition to two copies of the whole file
 _BYTE_ORDER = 16  # bytes of the entry that names the byte order, at most
 _TYPES = {
     "DoubleStorage": "<f8",
@@ -74,9 +74,9 @@ _MARK = object()
 
 
 def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
-    """Return what ``torch.save`` wrote: tensors as arrays, inside lists, tuples, sets and dictionaries.
+    """Return the objects that ``torch.save`` wrote: tensors as arrays, inside lists, tuples, sets and dictionaries.
 
-    bfloat16 becomes float32, all other types stay what they are.
+    bfloat16 becomes float32; all other types stay the same.
 
     Args:
         path: The file.
@@ -261,7 +261,7 @@ class _Machine:
         tensor = _strided(values, offset, size, stride)
         halves = values.dtype == _BFloat
         if halves or not tensor.flags.c_contiguous:
-            self._left -= tensor.size * (8 if halves else tensor.itemsize)  # of two bytes and of four, on the way
+            self._left -= tensor.size * (8 if halves else tensor.itemsize)  # the conversion makes two 4-byte arrays
             if self._left < 0:
                 raise _Refused("its tensors repeat their storages again and again")
         if halves:
@@ -277,7 +277,7 @@ def _text(value: Any) -> str:
 
 
 def _key(value: Any) -> Any:
-    """Return a key of a dictionary or a member of a set, whose hash is quick and not chosen by the file's author."""
+    """Return a key of a dictionary or member of a set; its hash is quick and not chosen by the file's author."""
     if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _MOST_WIDE):
         return value
     kind = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"

@@ -34,7 +34,7 @@ class ZenodoFiles:
 
     @property
     def identity(self) -> str:
-        """What distinguishes these files from others."""
+        """The facts that distinguish these files from other files."""
         return "|".join((self.site, str(self.record), *self.names))
 
     def url(self, name: str) -> str:
@@ -45,7 +45,7 @@ class ZenodoFiles:
         """Return name -> size in bytes and MD5 sum, as the record states them.
 
         Raises:
-            StoreError: If the record cannot be reached, or does not state them.
+            StoreError: If the record cannot be reached, or does not state size and MD5 sum.
         """
         address = f"{self.site}/api/records/{self.record}"
         try:

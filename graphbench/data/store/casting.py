@@ -22,11 +22,11 @@ from graphbench.data.components.generators import Generator, Labeller
 def compact(schema: Schema, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32 (or the type that the generator declares) or packed in float16, masks uint8, class numbers,
+    Scalars are float32 (or the type that the generator declares) or quantised to float16, masks uint8, class numbers,
     pointers and node ids the smallest safe integer; if cells may be masked, masks and class numbers are int8.
 
     Raises:
-        GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
+        GenerationError: If arrays are missing, or their rows, columns or values do not match the card's features.
     """
     names = {f.name for f in schema.stored_features}
     if set(samples.values) != names:

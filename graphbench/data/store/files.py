@@ -78,7 +78,7 @@ def _lay_out(path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str
     """Create an HDF5 file with allocated but unwritten arrays; return their offsets in bytes."""
     import h5py
 
-    path.write_bytes(bytes(_HEADER_BYTES))  # a full disk raises an ordinary error here, clearer than that of HDF5
+    path.write_bytes(bytes(_HEADER_BYTES))  # a full disk raises an ordinary error here, clearer than the error of HDF5
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_layout(h5py.h5d.CONTIGUOUS)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)

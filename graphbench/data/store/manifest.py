@@ -1,4 +1,4 @@
-"""The manifest of a folder: what its files hold, their checksums and hashes, and in which state each was checked."""
+"""The manifest of a folder: the content of its files, their checksums and hashes, and the checked state of each."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Manifest:
         return self.folder / f".{name}.checked"
 
     def _checked(self, name: str, state: Sequence[int]) -> tuple[str | None, str | None]:
-        """Return the checksum and the content hash that a file in a state was compared with; None for none."""
+        """Return the checksum and the content hash that a file in a state was compared with; None if there is none."""
         stamp = _CHECKED.get(self.folder.absolute() / name)
         if stamp is None or stamp[0] != state:
             stamp = self._stamped(name)
@@ -138,6 +138,6 @@ def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def _file_state(path: Path) -> list[int]:
-    """Return what changes with a file: no program can put its time of change (``ctime``) back."""
+    """Return the facts that change with a file: no program can reset the file's time of change (``ctime``)."""
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]

@@ -1,4 +1,4 @@
-"""Shards, the units of work of a build: runs of consecutive samples, each written to a small file."""
+"""Shards, the units of work of a build: consecutive samples that are written to a small file."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def build_shard(
         task: The split.
         first: Index of the first sample.
         last: One past the last.
-        redraws: index -> attempt, for samples whose first draw was a duplicate.
+        redraws: index -> attempt, for samples that were duplicates at the first draw.
         path: The file to write; if it exists and is intact, nothing is drawn, as a cluster may run a job twice.
         plugins: Plug-ins that the worker must load (:func:`graphbench.core.plugins.load_targets`).
     """

@@ -1,4 +1,4 @@
-"""The files of an open split: that of its graphs, and one of labels for every labeller of its task."""
+"""The files of an open split: one file of graphs, and one file of labels for every labeller of the task."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def first_numbers(graphs: NDArray[np.int64]) -> str:
 
 
 def _rows_of(feature: Feature, name: str, count: int) -> slice:
-    """Return the rows of an array of labels that belong to the first graphs, as files may hold labels of more."""
+    """Return the rows of an array of labels that belong to the first graphs; a file may hold labels of more graphs."""
     if feature.location is not Location.GRAPH:
         return slice(None)
     if feature.kind is Kind.TEXT:  # the characters of all texts, and one offset more than there are texts
