@@ -15,7 +15,7 @@ from graphbench.core.plugins import about_broken, blaming
 from graphbench.core.suggestions import did_you_mean, nearest
 
 Selector = str | Sequence[str]
-_MOST_SUGGESTIONS = 4
+_MAX_SUGGESTIONS = 4
 
 
 class Catalog:
@@ -50,7 +50,7 @@ class Catalog:
 
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
-                alone has such a family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
+                alone has this family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
                 ``:<task>``, a task or a glob over the tasks of the cards, and by ``@<view>``.
 
         Returns:
@@ -158,7 +158,7 @@ class Catalog:
         families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
         near = nearest(name, (*self.cards, *self.aliases, *self.groups, *families))
         variants = self._variants(near[0]) if near and name.startswith(f"{near[0]}_") else []
-        return nearest(name, variants, _MOST_SUGGESTIONS, cutoff=0) or near
+        return nearest(name, variants, _MAX_SUGGESTIONS, cutoff=0) or near
 
 
 def _is_glob(name: str) -> bool:

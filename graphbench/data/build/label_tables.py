@@ -38,7 +38,7 @@ SUFFIX = ".csv.xz"
 FOLDER = "labels"
 _KEY = "key"
 _COMMENT = "# "
-_MOST_LINE = 1 << 16  # characters of a row, or of the description of a table
+_MAX_LINE = 1 << 16  # characters of a row, or of the description of a table
 _GROWTH = 50  # a file may unpack to this many times its size: keys are hashes, which compress badly
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
@@ -116,7 +116,7 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
     tables: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
     try:
         with io.TextIOWrapper(open_packed(path, growth=_GROWTH), encoding="utf-8", newline="") as file:
-            for number, text in enumerate(limited_lines(file, _MOST_LINE), 1):
+            for number, text in enumerate(limited_lines(file, _MAX_LINE), 1):
                 words = text.rstrip("\r\n").split(",")
                 if text.startswith(_COMMENT):
                     tables.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))

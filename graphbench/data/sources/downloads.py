@@ -47,14 +47,14 @@ _TIMEOUT = 60.0  # seconds without a byte
 _TRIES = 3
 _PAUSE = 1.0  # seconds before the next try
 _GROWTH = 50  # an archive without a registered unpacked size may hold this many times its size
-_MOST_FILES = 1_000_000
+_MAX_FILES = 1_000_000
 _RANGE_REFUSED = 416
 _DAMAGE = (None, errno.EINVAL)  # numbers of errors of the system that a damaged archive causes
 _UNPACKING = (
     *(*PACKED_ERRORS, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError),
     *(LookupError, struct.error),
 )
-_MOST_DESCRIPTION = 1 << 20  # bytes of names and attributes of an entry of a tarball
+_MAX_DESCRIPTION = 1 << 20  # bytes of names and attributes of an entry of a tarball
 _DESCRIPTIONS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
@@ -271,7 +271,7 @@ class BoundedTarInfo(tarfile.TarInfo):
             FileFault: If it is the description of another entry, and a long one.
         """
         entry = super().frombuf(buf, encoding, errors)
-        if entry.type in _DESCRIPTIONS and not 0 <= entry.size <= _MOST_DESCRIPTION:
+        if entry.type in _DESCRIPTIONS and not 0 <= entry.size <= _MAX_DESCRIPTION:
             raise FileFault(f"is damaged: it describes a file in {entry.size:,} bytes")
         return entry
 
@@ -306,8 +306,8 @@ def _extract(download: Download, content: Path, most: int, members: Iterator[_En
     for number, (name, size, wrong, source) in enumerate(members, start=1):
         total += size
         problem = wrong or path_problem(name)
-        if number > _MOST_FILES:
-            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        if number > _MAX_FILES:
+            problem = f"is beyond the {_MAX_FILES:,} files allowed"
         elif total > most:
             problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
         target = content / name

@@ -1,10 +1,10 @@
 """Tensors of files that ``torch.save`` wrote, read without unpickling: no class is looked up and nothing is called.
 
 A file of ``torch.save`` is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages,
-and a file for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors, numbers,
-texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of sets are
-numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is read where it is
-written, without compression, so memory is bounded by the size of the file.
+and a file for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors,
+numbers, texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of
+sets are numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is not
+compressed and is read in place, so memory is bounded by the size of the file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from graphbench.core.errors import StoreError
 from graphbench.core.untrusted import open_regular, require_regular, shown
 from graphbench.core.zip_files import require_stored_entries
 
-_MOST_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
-_MOST_INSTRUCTIONS = 1 << 25
-_MOST_KEPT = 1 << 23  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
-_MOST_AXES = 32  # of a tensor
-_MOST_WIDE = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
+_MAX_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
+_MAX_INSTRUCTIONS = 1 << 25
+_MAX_KEPT_OBJECTS = (
+    1 << 23
+)  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
+_MAX_AXES = 32  # of a tensor
+_INTEGER_LIMIT = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
 _LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
-_MOST_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
-_MOST_COPIED = 1 << 27  # bytes of tensors copied from a file, in addition to two copies of the whole file
+_MAX_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
+_MAX_COPIED = 1 << 27  # bytes of tensors copied from a file, in addition to two copies of the whole file
 _BYTE_ORDER = 16  # bytes of the entry that names the byte order, at most
 _TYPES = {
     "DoubleStorage": "<f8",
@@ -101,8 +103,8 @@ def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
     entries = [name for name in sizes if name.endswith("/data.pkl") or name == "data.pkl"]
     if len(entries) != 1:
         raise _Refused("it has no data.pkl")
-    if sizes[entries[0]] > _MOST_INSTRUCTION_BYTES:
-        raise _Refused(f"it has a data.pkl of more than {_MOST_INSTRUCTION_BYTES:,} bytes")
+    if sizes[entries[0]] > _MAX_INSTRUCTION_BYTES:
+        raise _Refused(f"it has a data.pkl of more than {_MAX_INSTRUCTION_BYTES:,} bytes")
     root = entries[0][: -len("data.pkl")]
     order = b"little"
     if (written := sizes.get(f"{root}byteorder")) is not None:
@@ -121,7 +123,7 @@ def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
             raise _Refused(f"it has the storage {shown(key, 60)} as {first} and as {kind}")
         return values
 
-    return _Machine(storage, _MOST_COPIED + 2 * sum(sizes.values())).run(archive.read(entries[0]))
+    return _Machine(storage, _MAX_COPIED + 2 * sum(sizes.values())).run(archive.read(entries[0]))
 
 
 def _mapped(archive: ZipFile, name: str, path: Path, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -159,8 +161,8 @@ class _Machine:
         kept = 0
         for number, (opcode, argument, _) in enumerate(pickletools.genops(instructions)):
             kept += _KEEPING.get(opcode.name, 0)
-            if number > _MOST_INSTRUCTIONS or kept > _MOST_KEPT:
-                raise _Refused(f"its data.pkl has more than {_MOST_KEPT:,} collections and texts")
+            if number > _MAX_INSTRUCTIONS or kept > _MAX_KEPT_OBJECTS:
+                raise _Refused(f"its data.pkl has more than {_MAX_KEPT_OBJECTS:,} collections and texts")
             if opcode.name == "STOP":
                 return self._stack.pop()
             self._follow(opcode.name, argument)
@@ -278,7 +280,7 @@ def _text(value: Any) -> str:
 
 def _key(value: Any) -> Any:
     """Return a key of a dictionary or member of a set; its hash is quick and not chosen by the file's author."""
-    if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _MOST_WIDE):
+    if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _INTEGER_LIMIT):
         return value
     kind = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
     raise _Refused(f"it has a {kind} as a key or in a set; keys are numbers and texts")
@@ -301,7 +303,9 @@ _LITERALS = (
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
 )
 _GROUPS = ("TUPLE", "LIST", "DICT", "FROZENSET", "APPENDS", "SETITEMS", "ADDITEMS")
-_KEEPING: dict[str, int] = {  # instruction -> how often it counts against _MOST_KEPT; a tensor takes some hundred bytes
+_KEEPING: dict[
+    str, int
+] = {  # instruction -> how often it counts against _MAX_KEPT_OBJECTS; a tensor takes some hundred bytes
     **dict.fromkeys(("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"), 1),
     **dict.fromkeys(("LIST", "DICT", "FROZENSET", "GLOBAL", "STACK_GLOBAL"), 1),
     **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"), 1),
@@ -314,10 +318,10 @@ def _strided(values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
     if not isinstance(values, np.ndarray) or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise _Refused("a tensor has no storage, or no size")
     numbers = (offset, *size, *stride)
-    if len(size) != len(stride) or not all(type(n) is int and 0 <= n < _MOST_WIDE for n in numbers):
+    if len(size) != len(stride) or not all(type(n) is int and 0 <= n < _INTEGER_LIMIT for n in numbers):
         raise _Refused("a tensor has an offset, sizes and strides that do not fit together")
-    if len(size) > _MOST_AXES or math.prod(size) > max(len(values), _MOST_REPEATED):
-        raise _Refused(f"a tensor of the sizes {size[:_MOST_AXES]} repeats a storage of {len(values):,} numbers")
+    if len(size) > _MAX_AXES or math.prod(size) > max(len(values), _MAX_REPEATED):
+        raise _Refused(f"a tensor of the sizes {size[:_MAX_AXES]} repeats a storage of {len(values):,} numbers")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if all(size) and last >= len(values):
         raise _Refused(f"a tensor ends at number {last:,} of a storage of {len(values):,}")

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from graphbench.core.errors import StoreError
 
 _TIMEOUT = 60.0
-_MOST_BYTES = 1 << 22  # of the description of a record
+_MAX_BYTES = 1 << 22  # of the description of a record
 _MD5 = re.compile(r"md5:([0-9a-f]{32})")
 
 
@@ -50,7 +50,7 @@ class ZenodoFiles:
         address = f"{self.site}/api/records/{self.record}"
         try:
             with closing(urlopen(address, timeout=_TIMEOUT)) as answer:
-                content: Any = json.loads(answer.read(_MOST_BYTES))
+                content: Any = json.loads(answer.read(_MAX_BYTES))
         except (URLError, HTTPException, OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             raise StoreError(
