@@ -95,13 +95,13 @@ class Splits:
             """Refuse the attribute; the message says how to access a split of that name."""
             card = self.__dict__.get("card")
             if card is None or name not in card.all_splits:
-                known = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
-                raise AttributeError(f"Splits has no attribute {name!r}{known}")
+                hint = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
+                raise AttributeError(f"Splits has no attribute {name!r}{hint}")
             where = f"splits[{name!r}]" + (f" or splits.ood[{name!r}]" if name in card.ood else "")
             raise AttributeError(f"Splits has no attribute {name!r}; the split of that name is {where}")
 
     def __repr__(self) -> str:
-        """Return id, draw and split sizes: the actual ones of open splits, else those of the card and the limit."""
+        """Return id, draw and split sizes: actual sizes of open splits, else the sizes from the card and the limit."""
         sizes = ", ".join(f"{name}={self._size(name)}" for name in self.card.all_splits)
         return f"Splits({self.card.address}{draw_suffix(self.card.data_seed)}: {sizes})"
 
@@ -121,8 +121,8 @@ class OodSplits(Mapping[str, "GraphDataset"]):
     def __getitem__(self, name: str) -> GraphDataset:
         """Return one out-of-distribution split."""
         if name not in self._splits.card.ood:
-            known = ", ".join(self._splits.card.ood) or "none"
-            raise CardError(f"{self._splits.card.address} has no ood split {name!r}; it has {known}")
+            names = ", ".join(self._splits.card.ood) or "none"
+            raise CardError(f"{self._splits.card.address} has no ood split {name!r}; it has {names}")
         return self._splits[name]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -155,23 +155,23 @@ class Loader:
         transform: ``Data -> Data``; applied at every access.
         root: Folder of all datasets; default ``$GRAPHBENCH_ROOT``, else the user's cache folder.
         limit: Take (and generate) the first ``limit`` samples of each split only; or a mapping split -> number, where
-            other splits are loaded completely. Of datasets of one large graph per split it limits the size of that
-            instead, such as the users of a social network.
+            other splits are loaded completely. For datasets with one large graph per split, it limits the
+            size of the graph instead, e.g. the users of a social network.
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
         cluster: A running Dask cluster to generate on instead: the address of its scheduler (``tcp://host:8786``), its
             scheduler file, or a ``dask.distributed.Client``. The connection is made if data are
             missing; its workers must have access to ``root``.
         progress: Show progress bars; default only in a terminal.
-        source: ``generated`` on this machine, or the name of a source of files: of the dataset's domain, such as
-            ``official`` for published files, or ``<domain>.<name>``; or a reader of your own, a function ``folder ->
-            {split: Samples}``. The card is then that of the files: their splits, their counts.
+        source: ``generated`` on this machine, or the name of a source of files: of the dataset's domain, e.g.
+            ``official`` for published files, or ``<domain>.<name>``; or your reader, a function ``folder ->
+            {split: Samples}``. The card then describes the files: their splits, their counts.
         folder: Folder of the files.
         download: Download the files of the source, where it registers a download, into a folder below the root;
             downloaded files are found again without ``folder``.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is regenerated.
-        unlabelled: Splits whose labels are neither computed nor read, for tasks with labellers: training with a loss
+        unlabelled: Splits for which no labels are computed or read, for tasks with labellers: training with a loss
             without targets needs no labels.
 
     Raises:

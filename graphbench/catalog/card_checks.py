@@ -10,10 +10,10 @@ from graphbench.catalog.sections import LabelSpec, NamedTask
 
 
 def check_trajectories(features: Iterable[Feature], complete: bool) -> None:
-    """Check that inputs and outputs of a card with hints can be batched over time: as dense arrays of numbers.
+    """Check that inputs and outputs of a card with hints can be batched over time as dense arrays of numbers.
 
     Raises:
-        ValueError: If one of them cannot.
+        ValueError: If a feature cannot be batched.
     """
     for feature in features:
         if feature.location is Location.EDGE and not complete:
@@ -35,7 +35,7 @@ def check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping[
         kind: Type of these features, for messages.
 
     Raises:
-        ValueError: If a feature has no classes or channels, or not one different name for each.
+        ValueError: If a named feature has no classes or channels, or not one distinct name for each.
     """
     for feature, words in named.items():
         if feature not in counts:
@@ -47,7 +47,7 @@ def check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping[
 
 
 def staged(labels: Mapping[str, LabelSpec], task: NamedTask) -> tuple[Feature, ...]:
-    """Return the features of a task's labels: those that it names as inputs and outputs become such.
+    """Return the features of a task's labels; the features that the task names become its inputs and outputs.
 
     Raises:
         ValueError: If a labeller or a feature does not exist, or a feature is input and output.
@@ -59,8 +59,8 @@ def staged(labels: Mapping[str, LabelSpec], task: NamedTask) -> tuple[Feature, .
     for key, names in (("inputs", task.inputs), ("outputs", task.outputs)):
         unknown = set(names) - {f.name for f in features}
         if unknown:
-            known = ", ".join(f.name for f in features)
-            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {known}")
+            available = ", ".join(f.name for f in features)
+            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {available}")
     both = set(task.inputs) & set(task.outputs)
     if both:
         raise ValueError(f"{sorted(both)} are inputs and outputs; a feature is one or the other")

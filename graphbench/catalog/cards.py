@@ -1,11 +1,12 @@
 """Dataset cards: the definition of a dataset, in one readable YAML file per family.
 
-A family file holds what its variants share; every variant is one dataset with an id ``<domain>/<family>_<variant>``
-(or ``<domain>/<family>`` where a file has no variants). Measured facts (statistics, scores of the trivial predictors,
-the hash of the first samples) are next to the cards in ``measured/`` and are written by ``graphbench verify --update``.
+A family file holds the facts that its variants share. Every variant is one dataset with an id
+``<domain>/<family>_<variant>`` (or ``<domain>/<family>`` where a file has no variants). Measured facts (statistics,
+scores of the trivial predictors, the hash of the first samples) are next to the cards in ``measured/`` and are written
+by ``graphbench verify --update``.
 
-If the same graphs serve several tasks, whose labels may be costly, a card has ``tasks``. Such a dataset is addressed as
-``<id>:<task>``; the id alone means the first task, and a :class:`Card` is always the card of one task.
+If the same graphs serve several tasks, with labels that may be costly, a card has ``tasks``. The dataset of one task is
+addressed as ``<id>:<task>``; the id alone means the first task, and a :class:`Card` is always the card of one task.
 """
 
 from __future__ import annotations
@@ -53,18 +54,18 @@ class Card(StrictModel):
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
         protocol: Protocol of the benchmark that the data follow, if there are several; recorded with every
             result, unless a run takes a training split of another protocol.
-        classes: Feature -> names of its classes in order, for categorical features whose classes have names.
+        classes: Feature -> names of its classes in order, for categorical features with named classes.
         channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
         spellings: Alternative spelling -> class name, for answers given as words.
         overlapping: Whether splits may share samples, because the published ones are sampled independently.
         labels: Labeller -> its effort and features, for cards with tasks.
         tasks: Name -> task, if the same graphs serve several; the id alone means the first.
-        task: The task of this card: ``features`` are those of the graphs and of the task's labels, ``metrics`` those of
-            the task.
+        task: The task of this card: ``features`` are the features of the graphs and of the task's labels, ``metrics``
+            are the metrics of the task.
         task_name: Its name among ``tasks``; None for a card with a single task.
         views: Name -> another graph of the same samples, addressed as ``<id>@<view>``.
         series: How samples follow from states that are stored once per time, for samples that are times of a series.
-        packed: Feature -> how it is stored in 16 bits, for scalars for which that is precise enough.
+        packed: Feature -> how it is stored in 16 bits, for scalars for which 16 bits are precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
         view: The graph representation of the samples; None for the stored graphs, see :meth:`with_view`.
         graph_features: The features that the generator returns; they follow from ``features``.
@@ -189,7 +190,7 @@ class Card(StrictModel):
 
     @property
     def graphs(self) -> Card:
-        """The card of the dataset without a chosen task, whose samples have no labels."""
+        """The card of the graphs alone: no task is chosen, and the samples have no labels."""
         if self.task_name is None and self.view is None and self.series is None:
             return self
         changes: dict[str, Any] = {"features": self.graph_features, "view": None, "series": None}
@@ -205,7 +206,7 @@ class Card(StrictModel):
         return tuple(f for f in features if f.name not in others)
 
     def with_features(self, features: Iterable[Feature]) -> Card:
-        """Return the card with other features, such as the features of a source of files."""
+        """Return the card with other features, e.g. the features of a source of files."""
         listed = tuple(features)
         return self.model_copy(update={"features": listed, "graph_features": self._features_of_graphs(listed)})
 
@@ -213,7 +214,7 @@ class Card(StrictModel):
         """Return the card of another task of the same graphs.
 
         Raises:
-            UnknownDataset: If the card has no such task; the message suggests the nearest.
+            UnknownDataset: If the card has no task ``name``; the message suggests the nearest task.
         """
         if not self.tasks:
             raise UnknownDataset(f"'{self.id}:{name}' names a task, but {self.id} has none; leave ':{name}' out")
@@ -233,18 +234,18 @@ class Card(StrictModel):
         )
 
     def with_view(self, name: str) -> Card:
-        """Return the card of a view of the graphs, with the same splits and labels.
+        """Return the card of another representation of the graphs, with the same splits and labels.
 
         Raises:
-            UnknownDataset: If the card has no such view; the message suggests the nearest.
+            UnknownDataset: If the card has no view ``name``; the message suggests the nearest view.
             CardError: If the task has labels of nodes or edges.
         """
         stored = self.model_copy(update={"view": None}).address
         if name not in self.views:
-            known = ", ".join(f"{stored}@{view}" for view in self.views)
+            addresses = ", ".join(f"{stored}@{view}" for view in self.views)
             hint = closest(name, self.views, cutoff=0.5) if self.views else ""
             raise UnknownDataset(
-                f"{self.id} has no view {name!r}{hint} ({f'there are {known}' if known else 'it has none'})"
+                f"{self.id} has no view {name!r}{hint} ({f'there are {addresses}' if addresses else 'it has none'})"
             )
         labels = self.stored_schema.features[len(self.graph_features) :]
         other = [f.name for f in labels if f.location is not Location.GRAPH]
@@ -302,12 +303,12 @@ class Card(StrictModel):
         """Return the split or out-of-distribution split ``name``.
 
         Raises:
-            CardError: If the dataset has no such split.
+            CardError: If the dataset has no split ``name``.
         """
-        found = self.all_splits.get(name)
-        if found is None:
+        spec = self.all_splits.get(name)
+        if spec is None:
             raise CardError(f"{self.address} has no split {name!r}; it has {', '.join(self.all_splits)}")
-        return found
+        return spec
 
     def select_splits(self, names: str | Iterable[str] | None, others: Collection[str] = ()) -> list[str]:
         """Return the splits that names stand for, each once.
@@ -317,22 +318,22 @@ class Card(StrictModel):
 
         Args:
             names: The names.
-            others: Splits of other datasets; the name of one that this dataset does not have stands for no split.
+            others: Splits of other datasets; a name from ``others`` that this dataset lacks stands for no split.
 
         Raises:
-            CardError: If neither this dataset nor another has such a split.
+            CardError: If a name is neither a split of this dataset nor one of ``others``.
         """
         listed = names.split(",") if isinstance(names, str) else list(names or ())
         groups = {"ood": list(self.ood), "all": list(self.all_splits)}
-        found: dict[str, None] = {}
+        selected: dict[str, None] = {}
         for name in [] if listed == ["none"] else [name.strip() for name in listed]:
             if name not in groups and name not in self.all_splits:
                 if name in others:
                     continue
-                known = ", ".join(self.all_splits)
-                raise CardError(f"{self.address} has no split {name!r}; it has {known} (and ood, all)")
-            found |= dict.fromkeys(groups.get(name, [name]))
-        return list(found)
+                available = ", ".join(self.all_splits)
+                raise CardError(f"{self.address} has no split {name!r}; it has {available} (and ood, all)")
+            selected |= dict.fromkeys(groups.get(name, [name]))
+        return list(selected)
 
     def nodes(self, split: str) -> float | None:
         """Return the number of nodes of a split's graphs: the parameter ``nodes``, else the measured mean.
@@ -354,7 +355,7 @@ class Card(StrictModel):
         Measured facts belong to the canonical draw, so the cards of other draws have none.
 
         Args:
-            data_seed: Number of the draw; 0 is the canonical one, whose card is returned as it is.
+            data_seed: Number of the draw; 0 is the canonical draw, which returns this card unchanged.
 
         Raises:
             CardError: If the number is not whole or is negative, or this is the card of another draw.
@@ -367,7 +368,7 @@ class Card(StrictModel):
         return self.model_copy(update={"data_seed": number, "measured": None})
 
     def with_limited(self, parameter: str, limits: Mapping[str, int]) -> Card:
-        """Return the card with a parameter that is at most a limit, by split; such data are another dataset's.
+        """Return the card with a parameter cut to a limit in some splits; a card with a cut parameter has other data.
 
         Args:
             parameter: A parameter of the generator that is a number.
@@ -375,11 +376,11 @@ class Card(StrictModel):
         """
 
         def limited(specs: Mapping[str, SplitSpec]) -> dict[str, SplitSpec]:
-            found = {}
+            limited_specs = {}
             for split, spec in specs.items():
                 least = min(spec.parameters[parameter], limits.get(split, spec.parameters[parameter]))
-                found[split] = spec.model_copy(update={"parameters": {**spec.parameters, parameter: least}})
-            return found
+                limited_specs[split] = spec.model_copy(update={"parameters": {**spec.parameters, parameter: least}})
+            return limited_specs
 
         splits, ood = limited(self.splits), limited(self.ood)
         if splits == self.splits and ood == self.ood:

@@ -86,21 +86,21 @@ def _cards(raw: Any, path: Path) -> tuple[Card, ...]:
 
 
 def _with_model(raw: Mapping[str, Any], path: Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the content of a family file merged into that of the file that it is ``like``, if it names one.
+    """Return the content of a family file, merged into the content of the file named by its key ``like``, if any.
 
     Raises:
-        CardError: If there is no such file beside it, or files are like each other in a circle.
+        CardError: If the named file is not in the same folder, or files are like each other in a circle.
     """
-    own = dict(raw)
-    like = own.pop("like", None)
+    content = dict(raw)
+    like = content.pop("like", None)
     if like is None:
-        return own
+        return content
     model = path.with_name(f"{like}.yaml")
     if not isinstance(like, str) or not model.is_file():
         raise CardError(f"{path}: it is like {like!r}, but there is no file {model}")
     if like in seen:
         raise CardError(f"{path}: files are like each other in a circle: {', '.join(seen)}")
-    return merge(_with_model(_mapping(read_yaml(model), str(model), "a card"), model, (*seen, like)), own)
+    return merge(_with_model(_mapping(read_yaml(model), str(model), "a card"), model, (*seen, like)), content)
 
 
 def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
@@ -137,10 +137,10 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
 
 
 def _refuse_unknown_keys(content: Mapping[str, Any], where: str) -> None:
-    known = _author_keys(("",))
-    unknown = [f"unknown key {key!r}{closest(key, known)}" for key in content if key not in known]
+    valid = _author_keys(("",))
+    unknown = [f"unknown key {key!r}{closest(key, valid)}" for key in content if key not in valid]
     if unknown:
-        raise CardError(f"{where}: {'; '.join(unknown)} (keys: {', '.join(known)})")
+        raise CardError(f"{where}: {'; '.join(unknown)} (keys: {', '.join(valid)})")
 
 
 class _Tasks(BaseModel):
@@ -193,26 +193,26 @@ def _resolve_split(
     split: str, content: Mapping[str, Any], shared: Mapping[str, Any], where: str, seen: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Return a split with ``like`` resolved and the card's shared parameters filled in."""
-    known = {**content.get("ood", {}), **content.get("splits", {})}
-    if split not in known:
+    specs = {**content.get("ood", {}), **content.get("splits", {})}
+    if split not in specs:
         raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
     if split in seen:
         raise CardError(f"{where}: splits {', '.join(seen)} are like each other in a circle")
-    own = dict(_mapping(known[split], where, split))
-    like = own.pop("like", None)
+    spec = dict(_mapping(specs[split], where, split))
+    like = spec.pop("like", None)
     model = {"parameters": shared} if like is None else _resolve_split(like, content, shared, where, (*seen, split))
-    changes = _mapping(own.get("parameters", {}), where, f"{split}.parameters")
-    own["parameters"] = merge(model["parameters"], changes)
-    own.setdefault("shift", model.get("shift"))
-    return own
+    changes = _mapping(spec.get("parameters", {}), where, f"{split}.parameters")
+    spec["parameters"] = merge(model["parameters"], changes)
+    spec.setdefault("shift", model.get("shift"))
+    return spec
 
 
-def _author_keys(place: Place) -> list[str]:
-    """Return the keys that an author may write in the section of the unknown key at ``place``."""
-    known = keys_at(Card, place[:-1])
-    if len(place) == 1:
-        return [key for key in known if key not in _SET_BY_PLACE] + ["like", "variants", "parameters"]
-    return [*known, "like"] if place[0] in ("splits", "ood") else known
+def _author_keys(location: Place) -> list[str]:
+    """Return the keys that an author may write in the section of the unknown key at ``location``."""
+    keys = keys_at(Card, location[:-1])
+    if len(location) == 1:
+        return [key for key in keys if key not in _SET_BY_PLACE] + ["like", "variants", "parameters"]
+    return [*keys, "like"] if location[0] in ("splits", "ood") else keys
 
 
 def measured_path(card_path: Path, name: str) -> Path:

@@ -56,7 +56,7 @@ class Feature:
     Attributes:
         name: Field name in ``Data``, in batches and in the store.
         stage: input, hint, output or meta.
-        location: node, edge or graph: the array has one row per such item.
+        location: node, edge or graph: the array has one row per node, edge or graph.
         kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
             pointer (a node id, local to the graph), permutation (pointers that define an order of all nodes: each to
             its predecessor, the first to itself) or text (a string; at nodes and graphs, never a hint).

@@ -15,7 +15,7 @@ from graphbench.core.plugins import about_broken, blaming
 from graphbench.core.suggestions import did_you_mean, nearest
 
 Selector = str | Sequence[str]
-_MOST_SUGGESTIONS = 4
+_MAX_SUGGESTIONS = 4
 
 
 class Catalog:
@@ -50,7 +50,7 @@ class Catalog:
 
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
-                alone has such a family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
+                alone has this family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
                 ``:<task>``, a task or a glob over the tasks of the cards, and by ``@<view>``.
 
         Returns:
@@ -65,7 +65,7 @@ class Catalog:
                 raise ArgumentError(
                     f"a dataset is named by a string such as 'algoreas/mst_easy' or a list of these, got {selector!r}"
                 )
-            ids = [found for part in selector for found in self.resolve(part)]
+            ids = [id_of_part for part in selector for id_of_part in self.resolve(part)]
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
             return list(dict.fromkeys(ids))
@@ -82,28 +82,28 @@ class Catalog:
         """Return the card of a name that :meth:`resolve` returned.
 
         Raises:
-            UnknownDataset: If the card has no such task or view.
+            UnknownDataset: If the card lacks the named task or view.
         """
         whole, _, view = name.partition("@")
         id_, _, task = whole.partition(":")
-        found = self.cards[id_].with_task(task) if task else self.cards[id_]
-        return found.with_view(view) if view else found
+        card = self.cards[id_].with_task(task) if task else self.cards[id_]
+        return card.with_view(view) if view else card
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
         """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
         if single and not _is_glob(task):
             return [self.cards[ids[0]].with_task(task).address]
-        found = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
-        if not found:
-            known = dict.fromkeys(name for id_ in ids for name in self.cards[id_].tasks)
+        addresses = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
+        if not addresses:
+            tasks = dict.fromkeys(name for id_ in ids for name in self.cards[id_].tasks)
             raise UnknownDataset(
                 f"no task {task!r} of {', '.join(ids[:3])}{', ...' * (len(ids) > 3)}; "
-                f"{'there are ' + ', '.join(known) if known else 'these datasets have no tasks'}"
+                f"{'there are ' + ', '.join(tasks) if tasks else 'these datasets have no tasks'}"
             )
-        return found
+        return addresses
 
     def _ids(self, name: str, ending: str) -> list[str]:
-        """Return the ids that a name without its task matches; ``ending`` is the rest of what the user wrote."""
+        """Return the ids that a name without its task matches; ``ending`` is the rest of the user's text."""
         if name in self.cards:
             return [name]
         if name in self.aliases:
@@ -138,7 +138,7 @@ class Catalog:
             hint = self._pattern_hint(name)
         else:
             near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
-            hint = did_you_mean([found + ending for found in near])
+            hint = did_you_mean([candidate + ending for candidate in near])
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
@@ -158,7 +158,7 @@ class Catalog:
         families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
         near = nearest(name, (*self.cards, *self.aliases, *self.groups, *families))
         variants = self._variants(near[0]) if near and name.startswith(f"{near[0]}_") else []
-        return nearest(name, variants, _MOST_SUGGESTIONS, cutoff=0) or near
+        return nearest(name, variants, _MAX_SUGGESTIONS, cutoff=0) or near
 
 
 def _is_glob(name: str) -> bool:
@@ -166,7 +166,7 @@ def _is_glob(name: str) -> bool:
 
 
 def catalog() -> Catalog:
-    """Return the catalogue of all cards: those of the package, then those of registered folders; read once.
+    """Return the catalogue of all cards: the package's cards, then the cards of registered folders; read once.
 
     Raises:
         CardError: If a card is malformed or has a name that is taken; a plug-in's cards are then left out as a whole.
@@ -176,11 +176,11 @@ def catalog() -> Catalog:
 
 @lru_cache(maxsize=2)
 def _catalog(folders: tuple[DataFolder, ...]) -> Catalog:
-    found = Catalog(())
+    merged = Catalog(())
     for folder in folders:
         with blaming(folder.owner):
-            found = Catalog((*found.cards.values(), *_cards_in(folder.path)))
-    return found
+            merged = Catalog((*merged.cards.values(), *_cards_in(folder.path)))
+    return merged
 
 
 def _cards_in(folder: Path) -> Iterator[Card]:
@@ -190,7 +190,7 @@ def _cards_in(folder: Path) -> Iterator[Card]:
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:
-    """Return the ids of all datasets, or those that a selector matches.
+    """Return the ids of all datasets, or of the datasets that a selector matches.
 
     Args:
         selector: An id, alias, group, family, glob, or a list of these; None for all. With the suffix
@@ -207,7 +207,7 @@ def card(name: str) -> Card:
             another view of the graphs than the stored one.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, has that name, or the dataset has no such task or view.
+        UnknownDataset: If no dataset, or more than one, has that name, or the dataset lacks the task or view.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:

@@ -65,7 +65,7 @@ class DataFolder:
 
 
 def register_data(place: str | Path | ModuleType) -> Path:
-    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as those of the package.
+    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as in the package.
 
     Args:
         place: The folder, or a package (or its name), for the folder of its code.
@@ -87,21 +87,21 @@ def register_data(place: str | Path | ModuleType) -> Path:
     return folder
 
 
-def _folder_of(place: str | Path | ModuleType) -> Path:
-    if isinstance(place, ModuleType):
-        return Path(str(place.__file__)).parent
-    if isinstance(place, str) and all(part.isidentifier() for part in place.split(".")):
-        spec = find_spec(place)
+def _folder_of(target: str | Path | ModuleType) -> Path:
+    if isinstance(target, ModuleType):
+        return Path(str(target.__file__)).parent
+    if isinstance(target, str) and all(part.isidentifier() for part in target.split(".")):
+        spec = find_spec(target)
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent
-    return Path(place)
+    return Path(target)
 
 
 def data_folders(name: str) -> tuple[DataFolder, ...]:
     """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): the package's first, then registered ones.
 
     Raises:
-        FileNotFoundError: If the package's own is missing from the installation.
+        FileNotFoundError: If the package's folder is missing from the installation.
     """
     others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
@@ -117,21 +117,21 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
     Raises:
         PluginError: If a script's folder has a file of a name that is taken. A plug-in is then broken and left out.
     """
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in data_folders(name):
         files = [file for file in folder.path.glob(f"{domain or '*'}/*.yaml") if file.parent.name not in without]
-        own = {f"{file.parent.name}/{file.stem}": file for file in files}
+        added = {f"{file.parent.name}/{file.stem}": file for file in files}
         with blaming(folder.owner):
-            for taken in sorted(own.keys() & found.keys()):
-                raise PluginError(f"{own[taken]} has the same name as {found[taken]}; rename it")
-            found |= own
-    return dict(sorted(found.items()))
+            for taken in sorted(added.keys() & paths.keys()):
+                raise PluginError(f"{added[taken]} has the same name as {paths[taken]}; rename it")
+            paths |= added
+    return dict(sorted(paths.items()))
 
 
 def folder_with(name: str, path: Path) -> Path | None:
     """Return the one of the folders ``name`` that contains a file; None for files elsewhere."""
-    places = (folder.path.resolve() for folder in data_folders(name))
-    return next((place for place in places if path.resolve().is_relative_to(place)), None)
+    folders = (folder.path.resolve() for folder in data_folders(name))
+    return next((parent for parent in folders if path.resolve().is_relative_to(parent)), None)
 
 
 class _StrictLoader(SafeLoader):  # type: ignore[misc]

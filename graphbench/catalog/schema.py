@@ -1,4 +1,4 @@
-"""The schema of stored arrays: the features that they hold, and what a row of their edges is."""
+"""The schema of stored arrays: the features that they hold, and the meaning of a row of their edges."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from graphbench.catalog.series import PackSpec
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What the arrays of one stored file, or of one sample, hold.
+    """The content of the arrays of one stored file, or of one sample.
 
     Attributes:
         features: The features, in the order of the card.
         directed: Whether a stored edge is an arc; otherwise it stands for both directions.
         edges: ``listed`` where the file lists the edges of every graph; ``complete`` where every pair of nodes is an
-            edge, loops included; ``none`` for files of labels, whose edges are the edges of the labelled graphs.
+            edge, loops included; ``none`` for files of labels, which refer to the edges of the labelled graphs.
         packed: Feature -> how its values are stored in 16 bits.
     """
 

@@ -29,7 +29,7 @@ class SplitSpec(Strict):
 
 
 class ScoredPart(Strict):
-    """A part of the samples that is scored beside the whole: those on which an output is large.
+    """A part of the samples that is scored in addition to the whole: the samples with a large output.
 
     Attributes:
         output: A scalar output of graphs.
@@ -41,12 +41,12 @@ class ScoredPart(Strict):
 
 
 class Metrics(Strict):
-    """The metric that ranks models, those also reported, and parts of the samples that are scored for themselves.
+    """The metric that ranks models, further reported metrics, and parts of the samples with separate scores.
 
     Attributes:
         primary: The metric that ranks models.
         also: The metrics that are also reported.
-        parts: Name -> which samples it has; their scores stand beside those of the whole split, as ``<split>_<name>``.
+        parts: Name -> the rule that selects its samples; the scores of a part are reported as ``<split>_<name>``.
     """
 
     primary: str
@@ -69,10 +69,10 @@ class LabelSpec(Strict):
     """The features that a labeller computes for every graph, and its effort.
 
     Attributes:
-        effort: What the labeller may spend on a graph, the same for all graphs of a split.
+        effort: The effort that the labeller may spend on a graph, the same for all graphs of a split.
         splits: Split -> keys of the effort that differ there, for splits of larger graphs.
         features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge, and
-            texts of graphs. All are ``meta``; a task names those that are its outputs.
+            texts of graphs. All are ``meta``; a task names its outputs among them.
     """
 
     effort: dict[str, Any] = Field(default_factory=dict)
@@ -103,7 +103,7 @@ class ViewSpec(Strict):
 
     Attributes:
         view: A registered view, as ``<domain>.<name>``.
-        title: What the graph is, in a few words.
+        title: Description of the graph, in a few words.
         features: The inputs of models in this view.
     """
 
@@ -132,8 +132,8 @@ class TaskSpec(Strict):
             or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
-        judge: The domain's judge, as ``<domain>.<name>``, for kinds of tasks whose answers are whole structures.
-        rules: Name of a trivial predictor, such as ``structural`` -> the domain's rule, as ``<domain>.<name>``, that it
+        judge: The domain's verifier, as ``<domain>.<name>``, for kinds of tasks that ask for whole structures.
+        rules: Name of a trivial predictor, e.g. ``structural`` -> the domain's rule, as ``<domain>.<name>``, that it
             follows, for kinds of tasks that predict outputs from inputs.
         options: Settings of the kind of task.
     """
@@ -199,7 +199,7 @@ class MeasuredScores(Strict):
         scored_samples: split or part -> number of samples that these scores were measured on, the first ones of the
             split. The number is unknown for a split that is absent, as in files of older versions.
         scored_hashes: split -> content hash of these samples, as records of runs have it, where version, draw and count
-            do not determine the samples: of simulators, whose bits depend on the machine.
+            do not determine the samples: bits of simulated samples depend on the machine.
     """
 
     floor: dict[str, Numbers] = Field(default_factory=dict)
@@ -228,7 +228,7 @@ class Measured(MeasuredTask):
         first_samples: split -> SHA-256 of the arrays of the first 64 samples.
         statistics: split -> name -> [mean, standard deviation over graphs].
         statistics_samples: split -> number of samples the statistics were measured on.
-        different: split -> what is counted, such as paths -> number of different ones in these samples.
+        different: split -> counted objects (e.g. ``paths``) -> number of distinct objects in these samples.
         labels: labeller -> measurements of its labels, for cards that have any.
         tasks: task -> its scores, for cards that have tasks; the scores of the card itself are then empty.
     """
@@ -242,5 +242,5 @@ class Measured(MeasuredTask):
     tasks: dict[str, MeasuredTask] = Field(default_factory=dict)
 
     def scores(self, task: str | None) -> MeasuredTask:
-        """Return the scores of a task, or those of a card without tasks."""
+        """Return the scores of a task, or of a card without tasks."""
         return self if task is None else self.tasks.get(task, MeasuredTask())

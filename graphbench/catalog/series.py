@@ -1,4 +1,4 @@
-"""Sections of cards whose samples are times of a series on one graph, and of features that are stored packed."""
+"""Card sections for samples that are times of a series on one graph, and for features that are stored quantised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SeriesSpec(Strict):
         fixed: The features of nodes and edges that come with the structure.
         run: Stored feature of graphs: consecutive times with the same value belong to the same run.
         lead: Number of times from a sample to the later one.
-        changes: Output -> the stored feature whose change it is: the value of the later time minus that of the sample.
+        changes: Output -> stored feature; the output is the feature's value at the later time minus its value now.
     """
 
     structure: str
@@ -59,14 +59,14 @@ class PackSpec(Strict):
 
 
 def check_packed(packed: dict[str, PackSpec], features: Sequence[Feature]) -> None:
-    """Check that packed features are scalars that no evaluator reads, with one number per column.
+    """Check that quantised features are scalars that no evaluator reads, with one number per column.
 
     Raises:
-        ValueError: If one is not.
+        ValueError: If a feature is not.
     """
-    known = {f.name: f for f in features}
+    by_name = {f.name: f for f in features}
     for name, spec in packed.items():
-        feature = known.get(name)
+        feature = by_name.get(name)
         if feature is None or feature.kind is not Kind.SCALAR or feature.stage not in (Stage.INPUT, Stage.META):
             raise ValueError(f"packed names {name!r}, which is no scalar of the stage input or meta")
         for key, numbers in (("offset", spec.offset), ("scale", spec.scale)):
@@ -80,17 +80,17 @@ def check_series(series: SeriesSpec, features: Sequence[Feature], directed: bool
     Raises:
         ValueError: If a feature that the series names does not exist or is of another type.
     """
-    known = {f.name: f for f in features}
-    missing = sorted({*series.fixed, series.run, *series.changes, *series.changes.values()} - set(known))
+    by_name = {f.name: f for f in features}
+    missing = sorted({*series.fixed, series.run, *series.changes, *series.changes.values()} - set(by_name))
     if missing:
-        raise ValueError(f"series names {missing}, which are not among the features {', '.join(known)}")
+        raise ValueError(f"series names {missing}, which are not among the features {', '.join(by_name)}")
     if not directed:
         raise ValueError("the graph of a series has arcs; write directed: true")
-    run = known[series.run]
+    run = by_name[series.run]
     if run.location is not Location.GRAPH or run.name in series.derived:
         raise ValueError(f"series.run is {run.name!r}; name a stored feature of graphs")
     for name, source in series.changes.items():
-        output, state = known[name], known[source]
+        output, state = by_name[name], by_name[source]
         if source in series.derived or output.stage is not Stage.OUTPUT or state.kind is not Kind.SCALAR:
             raise ValueError(f"series.changes has {name}: {source}; it takes an output, and a stored scalar")
         if (output.kind, output.location, output.width) != (state.kind, state.location, state.width):
@@ -99,7 +99,7 @@ def check_series(series: SeriesSpec, features: Sequence[Feature], directed: bool
                 f"{state.location}s; both must be the same"
             )
     for name in series.fixed:
-        if known[name].location is Location.GRAPH or known[name].stage is Stage.OUTPUT:
+        if by_name[name].location is Location.GRAPH or by_name[name].stage is Stage.OUTPUT:
             raise ValueError(f"series.fixed names {name!r}; it takes inputs and meta features of nodes and edges")
     edges = [f.name for f in features if f.location is Location.EDGE and f.name not in series.derived]
     if edges:

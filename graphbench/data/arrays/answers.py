@@ -8,15 +8,16 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _LIST = rf"\[\s*(?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?\s*\]"
 _NESTED = rf"\[\s*{_LIST}(?:[\s,]*{_LIST})*\s*\]"
 _PAIR = rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)"
-_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
-_ROOM = 64  # so many characters longer
+_ROOM_FACTOR = 2  # an output may be this many times as long as the reference,
+_ROOM = 64  # and this many characters longer
 _OBJECT = re.compile(rf"{_NESTED}|{_LIST}|{_PAIR}|(?<![\w.-]){_NUMBER}(?!\w|\.\d)")
 
 
 def answer_of(text: str, objects: int = 1) -> str | None:
-    """Return the final answer of a model's output: its last array-like objects, as written, with what is between them.
+    """Return the final answer of a model's output: its last array-like objects, as written.
 
-    Array-like are a number, a list of numbers, a list of lists, and a pair in parentheses.
+    An array-like object is a number, a list of numbers, a list of lists, or a pair in parentheses. The text between
+    the objects is part of the answer.
 
     Args:
         text: The output.
@@ -25,8 +26,8 @@ def answer_of(text: str, objects: int = 1) -> str | None:
     Returns:
         The answer, or None if the output has fewer objects.
     """
-    found = list(_OBJECT.finditer(text))
-    return text[found[-objects].start() : found[-1].end()] if 0 < objects <= len(found) else None
+    matches = list(_OBJECT.finditer(text))
+    return text[matches[-objects].start() : matches[-1].end()] if 0 < objects <= len(matches) else None
 
 
 def final_answer(reference: str) -> str:

@@ -1,4 +1,4 @@
-"""The check of the structure of graphs, before they are stored: those of a generator and those of a reader of files."""
+"""Check the structure of graphs before the graphs are stored, whether a generator or a reader of files made them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def graph_problem(schema: Schema, samples: Samples, indices: NDArray[np.int64] |
     array: Any
     for name, array in (("num_nodes", nodes), ("num_edges", counts), ("edges", edges)):
         if not isinstance(array, np.ndarray) or (array.dtype.kind not in "iu" and array.size):
-            given = f"the dtype {array.dtype}" if isinstance(array, np.ndarray) else f"the type {type(array).__name__}"
-            return f"{name} has {given}; give a NumPy array of integers"
-    asked = len(nodes) if indices is None else len(indices)
-    if nodes.shape != (asked,) or counts.shape != (asked,):
+            kind = f"the dtype {array.dtype}" if isinstance(array, np.ndarray) else f"the type {type(array).__name__}"
+            return f"{name} has {kind}; give a NumPy array of integers"
+    count = len(nodes) if indices is None else len(indices)
+    if nodes.shape != (count,) or counts.shape != (count,):
         return (
-            f"num_nodes has the shape {list(nodes.shape)} and num_edges {list(counts.shape)}; {asked} graphs are asked "
+            f"num_nodes has the shape {list(nodes.shape)} and num_edges {list(counts.shape)}; {count} graphs are asked "
             "for: num_nodes and num_edges have one entry per graph"
         )
     nodes, counts = nodes.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
-    numbers = np.arange(asked) if indices is None else indices
+    numbers = np.arange(count) if indices is None else indices
     few = np.flatnonzero((nodes < 1) | (counts < 0))
     if few.size:
         return (

@@ -42,10 +42,10 @@ def input_hashes(samples: Samples, schema: Schema) -> NDArray[np.uint64]:
 
 
 def sample_hashes(samples: Samples, schema: Schema, unique_inputs: bool = False) -> NDArray[np.uint64]:
-    """Return the hashes by which duplicates are found: of the structure, or of the inputs if these distinguish samples.
+    """Return the hashes by which duplicates are detected: hashes of the structure, or of the inputs.
 
-    The latter holds for complete graphs, which all have the same structure, and for texts. With ``unique_inputs``, as
-    generators say, graphs are equal only if both structure and inputs are.
+    Inputs are hashed for complete graphs of a size, which all have the same structure, and for texts. With
+    ``unique_inputs``, which a generator sets, two graphs are equal only if both structure and inputs are equal.
     """
     if unique_inputs:
         return structure_hashes(samples) ^ input_hashes(samples, schema)

@@ -1,4 +1,4 @@
-"""Scalars in 16 bits: ``(value - offset) / scale`` as float16, whose error is at most 2**-11 of its magnitude."""
+"""Scalars in 16 bits: ``(value - offset) / scale`` as float16, with an error of at most 2**-11 of its magnitude."""
 
 from __future__ import annotations
 
@@ -12,43 +12,45 @@ from graphbench.catalog.schema import Schema
 from graphbench.catalog.series import PackSpec
 from graphbench.data.arrays.samples import Samples
 
-_ROWS = 65_536  # packed at once
+_ROWS = 65_536  # rows quantised at once
 
 
 def pack(values: NDArray[Any], spec: PackSpec) -> NDArray[np.float16]:
-    """Return packed values; inf where one is too large.
+    """Return the quantised values; inf where a value is too large.
 
     Args:
         values: ``[rows]`` or ``[rows, d]``.
         spec: Offset and scale of every column.
     """
     offset, scale = columns(spec)
-    found = np.empty(values.shape, np.float16)
+    packed = np.empty(values.shape, np.float16)
     with np.errstate(over="ignore"):
         for first in range(0, len(values), _ROWS):  # in parts: values may be half of the memory
             part = slice(first, first + _ROWS)
-            found[part] = (values[part].astype(np.float64) - offset) / scale
-    return found
+            packed[part] = (values[part].astype(np.float64) - offset) / scale
+    return packed
 
 
 def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:
-    """Return the values of packed ones, float32 in the same shape."""
+    """Return the values that quantised values stand for, float32 in the same shape."""
     offset, scale = columns(spec)
-    found = packed.astype(np.float32)
-    found *= scale.astype(np.float32)
-    found += offset.astype(np.float32)
-    return found
+    values = packed.astype(np.float32)
+    values *= scale.astype(np.float32)
+    values += offset.astype(np.float32)
+    return values
 
 
 def unpacked(schema: Schema, samples: Samples) -> Samples:
-    """Return samples with the values of packed features, as generators return them; in memory."""
+    """Return samples in which quantised features have their values, as generators return them; in memory."""
     if not schema.packed:
         return samples
-    own = {name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values}
-    return replace(samples, values={**samples.values, **own})
+    values = {
+        name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values
+    }
+    return replace(samples, values={**samples.values, **values})
 
 
 def columns(spec: PackSpec) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return offset and scale, float64 ``[d]``, or ``[]`` where none is given."""
+    """Return offset and scale, float64 ``[d]``, or ``[]`` where ``spec`` gives none."""
     offset = np.array(spec.offset) if spec.offset else np.zeros(())
     return offset, np.array(spec.scale) if spec.scale else np.ones(())

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Samples:
-    """A run of graphs as flat arrays, each location's items one graph after the other.
+    """Consecutive graphs as flat arrays: each array holds the rows of one graph after the other.
 
     Attributes:
         num_nodes: int64 ``[S]``, nodes per graph.
@@ -30,9 +30,9 @@ class Samples:
         values: One array per feature of the card, with one row per node, stored edge or graph: ``[rows]``, or
             ``[rows, d]`` for ``scalar(d)``. An edge feature of undirected graphs may have one value per direction:
             ``[rows, 2]``, or ``[rows, 2, d]`` for ``scalar(d)``, with ``[:, 0]`` for u -> v and ``[:, 1]`` back.
-            Texts are ``graphbench.data.arrays.texts.Texts``. Hints are not among them.
+            Texts are ``graphbench.data.arrays.texts.Texts``. Hints are not among the values.
         hints: The hints over time, for cards with hints.
-        facts: Facts for the manifest, such as CPU seconds; not part of the data.
+        facts: Facts for the manifest, e.g. CPU seconds; they are not part of the data.
 
     Complete graphs (``complete: true`` on the card) store no edges: ``edges`` is empty, ``num_edges`` is the square of
     ``num_nodes``, and row ``u * n + v`` of an edge feature is the pair (u, v).
@@ -94,7 +94,7 @@ class Samples:
         return Samples(nodes, edges, stored, values, hints)
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays by name, those of the hints as ``hint.<name>``, of texts as ``<name>``, ``<name>.ptr``."""
-        own = stored_arrays(self.values)
-        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **own}
+        """Return all arrays by name: hints are ``hint.<name>``; a text is the arrays ``<name>`` and ``<name>.ptr``."""
+        value_arrays = stored_arrays(self.values)
+        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **value_arrays}
         return shared if self.hints is None else {**shared, **self.hints.arrays()}

@@ -90,5 +90,5 @@ def stored_names_of(feature: Feature) -> list[str]:
 
 def stored_value(feature: Feature, arrays: Mapping[str, NDArray[Any]]) -> Any:
     """Return a feature's value, array or texts, from the arrays of a file."""
-    found = [arrays[name] for name in stored_names_of(feature)]
-    return Texts(found[0], found[1]) if feature.kind is Kind.TEXT else found[0]
+    stored = [arrays[name] for name in stored_names_of(feature)]
+    return Texts(stored[0], stored[1]) if feature.kind is Kind.TEXT else stored[0]

@@ -2,7 +2,7 @@
 
 The hints of a sample at one step are two vectors, one of integers and one of floats, in which the hints of the card are
 concatenated (``HintLayout``). A stored trajectory lists the changed cells and their new values for every step; before
-the first step all are 0. ``replay`` restores the state at every step from these lists.
+the first step all cells are 0. ``replay`` restores the state at every step from these lists.
 
 Integers encode: a mask's value (-1 where masked), a class number (-1 where masked), a pointer's target, and for a
 mask_one the id of its one node, so that it is a single cell.
@@ -79,12 +79,12 @@ class HintLayout:
         self.largest = max([nodes - 1, 1, *(feature.classes - 1 for feature in hints)])
 
     def views(self, ints: Array, floats: Array) -> dict[str, Array]:
-        """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
-        found = {}
+        """Return hint name -> view of its cells, given vectors with the state's cells along the last axis."""
+        hint_views = {}
         for name, (is_float, first, shape) in self.places.items():
-            own = (floats if is_float else ints)[..., first : first + prod(shape)]
-            found[name] = own if len(shape) == 1 else own.reshape(*own.shape[:-1], *shape)
-        return found
+            cells = (floats if is_float else ints)[..., first : first + prod(shape)]
+            hint_views[name] = cells if len(shape) == 1 else cells.reshape(*cells.shape[:-1], *shape)
+        return hint_views
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ class Trajectories:
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays by the names they have in a file."""
-        found = {"step_ptr": self.step_ptr}
+        named = {"step_ptr": self.step_ptr}
         for kind, changes in (("int", self.ints), ("float", self.floats)):
-            found |= {f"{kind}_{name}": getattr(changes, name) for name in _LISTS}
-        return {f"{PREFIX}{name}": array for name, array in found.items()}
+            named |= {f"{kind}_{name}": getattr(changes, name) for name in _LISTS}
+        return {f"{PREFIX}{name}": array for name, array in named.items()}
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Array]) -> Trajectories:
@@ -198,9 +198,11 @@ class Trajectories:
             return all_parts[0]
         changes = []
         for pick in ("ints", "floats"):
-            own: list[Changes] = [getattr(part, pick) for part in all_parts]
-            joined = (np.concatenate([getattr(c, name) for c in own]) for name in ("counts", "cells", "values"))
-            changes.append(Changes(_joined_offsets([c.ptr for c in own]), *joined))
+            change_lists: list[Changes] = [getattr(part, pick) for part in all_parts]
+            joined = (
+                np.concatenate([getattr(c, name) for c in change_lists]) for name in ("counts", "cells", "values")
+            )
+            changes.append(Changes(_joined_offsets([c.ptr for c in change_lists]), *joined))
         return Trajectories(_joined_offsets([part.step_ptr for part in all_parts]), *changes)
 
 

@@ -32,8 +32,8 @@ class FlatGraphs:
         edges: ``[E, 2]``, node ids local to the graph.
         values: feature name -> array, or texts, with one row per node, stored edge or graph, as in
             :class:`~graphbench.data.arrays.samples.Samples`.
-        schema: The schema of the arrays: the features in the order of the card, and what a stored edge is. Batches
-            hold both directions of an edge that is no arc.
+        schema: The schema of the arrays: the features in the order of the card, and whether a stored edge is an arc.
+            Batches hold both directions of an edge that is no arc.
         hints: The hints over time; None where there are none.
     """
 
@@ -103,7 +103,7 @@ class FlatGraphs:
         return len(numbers)
 
     def states_behind(self, count: int) -> int:
-        """Return how many stored graphs, from the first on, the first graphs are made of: as many."""
+        """Return how many of the first stored graphs the first ``count`` graphs are made of: equal to ``count``."""
         return count
 
     def tensors(
@@ -122,9 +122,9 @@ class FlatGraphs:
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
         if feature.location is not Location.EDGE or self.schema.directed:
             return rows.astype(dtype)
-        own = feature.row_shape
-        if rows.ndim == 2 + len(own):  # one value per direction
-            return rows.astype(dtype).reshape(-1, *own)
+        row_shape = feature.row_shape
+        if rows.ndim == 2 + len(row_shape):  # one value per direction
+            return rows.astype(dtype).reshape(-1, *row_shape)
         return np.repeat(rows.astype(dtype), 2, axis=0)
 
 
@@ -162,31 +162,34 @@ def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArr
 
 
 def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) -> dict[str, Any]:
-    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; only those that have values.
+    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; a field without values is left out.
 
     ``x`` and ``edge_attr`` are float32 ``[items, columns]``: masks have one column, scalars as many as their width,
-    and class numbers are one-hot. ``y`` holds the first output and those at the same location: ``[items]`` for a single
-    one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns concatenated in
-    the card's order; a text output gives the texts. Where ``fields`` has ``edge_attr`` already, it is not built again.
+    and class numbers are one-hot. ``y`` holds the first output and the outputs at the same location:
+    ``[items]`` for one output, ``[items, d]`` if this output is a ``scalar(d)``, and ``[items, K]`` for several
+    outputs, with their columns concatenated in the card's order. If the first output is a text, ``y`` is its texts.
+    Where ``fields`` has ``edge_attr`` already, it is not built again.
     """
-    found: dict[str, Any] = {}
+    standard: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
         if name in fields:
-            found[name] = fields[name]
+            standard[name] = fields[name]
             continue
-        own = select(features, Stage.INPUT, location)
-        columns = [_columns(fields[f.name], f) for f in own if f.kind is not Kind.TEXT]
+        inputs = select(features, Stage.INPUT, location)
+        columns = [_columns(fields[f.name], f) for f in inputs if f.kind is not Kind.TEXT]
         if columns:
-            found[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
+            standard[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     outputs = select(features, Stage.OUTPUT)
     if not outputs:  # graphs without labels
-        return found
+        return standard
     if outputs[0].kind is Kind.TEXT:
-        return {**found, "y": fields[outputs[0].name]}
+        return {**standard, "y": fields[outputs[0].name]}
     same_items = [f for f in outputs if f.location is outputs[0].location and f.kind is not Kind.TEXT]
     columns = [fields[f.name] for f in same_items]
-    found["y"] = columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
-    return found
+    standard["y"] = (
+        columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
+    )
+    return standard
 
 
 def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
@@ -199,7 +202,7 @@ _BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG creates this clas
 
 
 class Graphs(Protocol):
-    """Graphs of which batches can be made: ``FlatGraphs``, or those that are derived from stored ones."""
+    """Graphs that can be batched: ``FlatGraphs``, or graphs that are derived from stored graphs."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -269,7 +272,7 @@ def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
 
 
 class Batchable(Protocol):
-    """A dataset of which batches can be made."""
+    """A dataset that can be batched."""
 
     @property
     def graph_numbers(self) -> NDArray[np.int64] | None:

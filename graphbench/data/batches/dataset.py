@@ -118,8 +118,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Set the graphs: the stored ones, or the samples of a series that are derived from them."""
         self.flat: Any = self._stored
         if self.card.series is not None:
-            what = f"{self.card.address} {self.split}"
-            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, what)
+            name = f"{self.card.address} {self.split}"
+            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, name)
         self._count = len(self.flat)
         self._view = view_of(self.card)
 
@@ -135,7 +135,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Refuse a split with unlabelled graphs among the selected ones; called by tasks that learn from labels.
 
         Raises:
-            GraphBenchError: If there are such graphs; the message names them and says how to leave them out.
+            GraphBenchError: If a selected graph has no label; the message names the graphs and says how to omit them.
         """
         failed = self.failed_graphs
         if len(failed):
@@ -183,8 +183,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             if isinstance(nodes := kept.to_dict().get("num_nodes"), SampleSize):
                 kept.num_nodes = SampleSize.of(nodes, self.split_id, idx)
             return kept
-        flat, place = self._viewed(slice(idx, idx + 1))
-        fields = as_tensors(flat.gather(place))
+        flat, position = self._viewed(slice(idx, idx + 1))
+        fields = as_tensors(flat.gather(position))
         nodes = SampleSize.of(int(fields["ptr"][1]), self.split_id, idx)
         data = Data(edge_index=fields["edge_index"], num_nodes=nodes)
         for feature in self.card.stored_features:
@@ -216,7 +216,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def stored_graphs(self) -> int:
-        """How many graphs of the file the selected samples are made of: as many, but for samples of a series."""
+        """How many graphs of the file the selected samples are made of: one per sample, except in a series."""
         if self._kept is not None:
             return len(self)
         numbers = self.graph_numbers
@@ -224,7 +224,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def is_changed(self) -> bool:
-        """Whether a ``transform`` or ``pre_transform`` may have changed what the file holds."""
+        """Whether a ``transform`` or ``pre_transform`` may have changed the stored samples."""
         return self.transform is not None or self._kept is not None
 
     def batches(
@@ -272,12 +272,12 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def split_id(self) -> SplitId:
-        """Which split of which data this is."""
-        known = self.__dict__.get("_split_id")
-        if known is None or known[0] is not self.card:
-            own = SplitId(self.card.address, self.card.version, self.data_fingerprint, self.split)
-            known = self.__dict__["_split_id"] = (self.card, own)
-        return known[1]  # type: ignore[no-any-return]
+        """The identity of the split: dataset, version, data fingerprint and name."""
+        cached = self.__dict__.get("_split_id")
+        if cached is None or cached[0] is not self.card:
+            identity = SplitId(self.card.address, self.card.version, self.data_fingerprint, self.split)
+            cached = self.__dict__["_split_id"] = (self.card, identity)
+        return cached[1]  # type: ignore[no-any-return]
 
     def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Any:
         """Return the given graphs of the file as one PyG ``Batch``, or as a ``TrajectoryBatch`` where there are hints.
@@ -308,27 +308,27 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return batch if device is None else batch.to(device)
 
     def _viewed(self, graphs: NDArray[np.int64] | slice) -> tuple[Any, NDArray[np.int64] | slice]:
-        """Return flat arrays that hold the given graphs in the card's view, and the places of the graphs in them."""
+        """Return flat arrays with graphs in the card's representation, and the graphs' positions in the arrays."""
         if self._view is None:
             return self.flat, graphs
-        found = viewed(self.card, self._view, self._samples, graphs)
+        samples = viewed(self.card, self._view, self._samples, graphs)
         flat = FlatGraphs(
-            found.node_ptr,
-            found.edge_ptr,
-            found.edges,
-            found.values,
+            samples.node_ptr,
+            samples.edge_ptr,
+            samples.edges,
+            samples.values,
             self.card.sample_schema,
         )
-        return flat, slice(0, len(found))
+        return flat, slice(0, len(samples))
 
     @property
     def samples(self) -> Samples:
-        """The stored graphs of the file as flat arrays, with their labels; those of the limit, before any selection."""
+        """The stored graphs of the file, up to the limit and before any selection, as flat arrays with their labels."""
         return self._samples.part(self.card.stored_schema, 0, self._stored_count)
 
     @property
     def _samples(self) -> Samples:
-        """The stored graphs, as the functions of views take them."""
+        """The stored graphs, as the functions that make graph representations take them."""
         if "_whole" not in self.__dict__:
             flat = self._stored
             nodes, edges = flat.node_ptr.astype(np.int64), flat.edge_ptr.astype(np.int64)
@@ -351,10 +351,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             GraphBenchError: If ``pre_transform`` left fields that cannot be hashed.
         """
         check_files((self.path, *self.label_paths))
-        known = self.__dict__.get("_hashed")
-        if known is None or known[0] is not self._indices or known[1] is not self._kept:
-            known = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())
-        return str(known[2])
+        cached = self.__dict__.get("_hashed")
+        if cached is None or cached[0] is not self._indices or cached[1] is not self._kept:
+            cached = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())
+        return str(cached[2])
 
     def _content(self) -> str:
         if self._kept is not None:
@@ -385,7 +385,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def num_classes(self) -> int:
-        """Classes of the label: those of its type where it has any; else PyG counts the distinct values."""
+        """Number of classes of the label, from its type; if the type has no classes, PyG counts the distinct values."""
         outputs = self.card.outputs
         if self._kept is None and self.transform is None and len(outputs) == 1:
             if outputs[0].kind in (Kind.MASK, Kind.MASK_ONE):
@@ -445,7 +445,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
 
 def _single(value: Any) -> Any:
-    """Return the field of one graph: of texts, the graph's own string or list of strings."""
+    """Return the field of one graph; a text field is the string, or the list of strings, of this graph."""
     return value[0] if isinstance(value, list) else value
 
 

@@ -53,22 +53,22 @@ def dense_groups(
     ptr: Tensor = batch.ptr
     sizes, (tails, heads) = ptr.diff(), batch.edge_index
     owner = batch.batch[tails]
-    found = []
+    groups = []
     for size in sorted(set(sizes.tolist())):
         graphs = (sizes == size).nonzero().squeeze(1)
         nodes = ptr[graphs, None] + torch.arange(size, device=ptr.device)
-        place = torch.full_like(sizes, -1)
-        place[graphs] = torch.arange(len(graphs), device=ptr.device)
-        columns = (place[owner] >= 0).nonzero().squeeze(1)
+        rank = torch.full_like(sizes, -1)
+        rank[graphs] = torch.arange(len(graphs), device=ptr.device)
+        columns = (rank[owner] >= 0).nonzero().squeeze(1)
         first = ptr[owner[columns]]
-        places = torch.stack([place[owner[columns]], tails[columns] - first, heads[columns] - first])
+        places = torch.stack([rank[owner[columns]], tails[columns] - first, heads[columns] - first])
         inputs = {f.name: _dense(f, values[f.name], graphs, nodes, columns, places) for f in features}
         edges = torch.zeros(len(graphs), size, size, device=ptr.device)
         inputs[EDGES.name] = edges.index_put(tuple(places), edges.new_ones(()))
         lengths = torch.full_like(graphs, steps)
         group = TrajectoryBatch(inputs, {}, {}, lengths, size)
-        found.append(DenseGroup(group, graphs, nodes, columns, places))
-    return found
+        groups.append(DenseGroup(group, graphs, nodes, columns, places))
+    return groups
 
 
 def _dense(feature: Feature, values: Tensor, graphs: Tensor, nodes: Tensor, columns: Tensor, places: Tensor) -> Tensor:

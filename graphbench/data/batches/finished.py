@@ -21,10 +21,12 @@ def finished_split(card: Card, split: str, root: str | Path | None = None) -> Gr
     Raises:
         StoreError: If a file was made by other code or cannot be read.
     """
-    place = default_root() if root is None else Path(root).expanduser()
+    data_root = default_root() if root is None else Path(root).expanduser()
     count = card.split(split).count
-    folder = dataset_folder(card, place)
+    folder = dataset_folder(card, data_root)
     name = find_file(split, count, folder)
-    if name is None or not all(find_file(split, count, label_folder(card, own, folder)) for own in card.labellers):
+    if name is None or not all(
+        find_file(split, count, label_folder(card, labeller, folder)) for labeller in card.labellers
+    ):
         return None
     return GraphDataset(card, split, folder / name)

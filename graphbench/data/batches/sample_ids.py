@@ -1,7 +1,7 @@
-"""Which samples of which split a batch holds, so that a score can say what it was measured on.
+"""The ids of the samples in a batch (split and numbers), so that a score can name the samples it was measured on.
 
 A batch of :meth:`.GraphDataset.batches` has its ids as the attribute ``sample_ids``, beside its fields. A single
-``Data`` has them in its number of nodes, a :class:`SampleSize`: this is what PyG keeps, sample by sample, when it
+``Data`` has them in its number of nodes, a :class:`SampleSize`: PyG keeps this number, sample by sample, when it
 collates graphs, so the ids survive PyG's ``DataLoader``, its worker processes and its transforms.
 """
 
@@ -18,7 +18,7 @@ _ATTRIBUTE = "sample_ids"
 
 
 class SplitId(NamedTuple):
-    """Which split: the same for all ways to load its data.
+    """The identity of a split, which does not depend on how its data are loaded.
 
     Attributes:
         dataset: The card's address, e.g. ``algoreas/mst_easy``.
@@ -47,7 +47,7 @@ class SampleIds:
 
 
 class SampleSize(int):
-    """The number of nodes of a graph, which also says which sample of which split the graph is.
+    """The number of nodes of a graph, which also holds the id of the graph: its split and its number.
 
     Attributes:
         split: The split.
@@ -66,7 +66,7 @@ class SampleSize(int):
 
 
 def with_ids(batch: Any, split: SplitId, numbers: NDArray[np.int64] | slice) -> Any:
-    """Return the batch itself, which knows its samples from here on; none of its fields changes.
+    """Return the batch itself, after adding the ids of its samples; none of its fields changes.
 
     Args:
         batch: A PyG ``Batch``, or another batch with ``num_graphs``.
@@ -79,13 +79,13 @@ def with_ids(batch: Any, split: SplitId, numbers: NDArray[np.int64] | slice) -> 
 
 
 def ids_of(samples: Any) -> SampleIds | None:
-    """Return which samples a batch, a ``Data`` or a list of ``Data`` holds.
+    """Return the ids of the samples that a batch, a ``Data`` or a list of ``Data`` holds.
 
     Args:
-        samples: PyG graphs or another batch; anything else holds no known samples.
+        samples: PyG graphs or another batch; any other object has no ids.
 
     Returns:
-        The ids; None where they are not known, or are not those of as many graphs as there are.
+        The ids; None if they are unknown, or if their number differs from the number of graphs.
     """
     if isinstance(samples, (list, tuple)):
         return _of_sizes([_nodes_of(graph) for graph in samples])
@@ -99,7 +99,7 @@ def ids_of(samples: Any) -> SampleIds | None:
 
 
 def joined(ids: Iterable[SampleIds | None]) -> tuple[SampleIds, ...]:
-    """Return the samples of several batches by split; nothing where a batch does not know its samples."""
+    """Return the samples of several batches by split; empty if a batch has no ids."""
     by_split: dict[SplitId, list[NDArray[np.int64]]] = {}
     for part in ids:
         if part is None:

@@ -1,6 +1,6 @@
 """Samples that are times of a series: states stored once, one graph for all, and targets some steps later.
 
-A file of such a dataset holds one state per time, as one contiguous array. A sample is a state and the change to a
+A file of a series holds one state per time, as one contiguous array. A sample is a state and the change to a
 later state of the same run. All samples have the same graph, so the parts of a batch that come from it (edges, fixed
 features, offsets) are the same for every batch of a size; they are made once per size and device, and batches share
 them. Do not write into these tensors.
@@ -30,7 +30,7 @@ from graphbench.data.components.domain import find_generator
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.store.casting import compact
 
-_SIZES = 4  # batch sizes (and devices) whose shared tensors are kept
+_SIZES = 4  # shared tensors are kept for this many batch sizes (and devices)
 
 Chosen = NDArray[np.int64] | slice
 
@@ -42,11 +42,11 @@ class SeriesGraphs:
         card: A card with a series.
         stored: The states of the file.
         count: Number of states to use, from the first on.
-        what: What is opened, for messages.
+        name: Address and split of the dataset, for messages.
 
     Attributes:
-        starts: int64 ``[samples]``, the state of every sample; the later one is ``lead`` states further.
-        lead: Number of states from a sample to its later one.
+        starts: int64 ``[samples]``, the position of every sample's state; the later state is ``lead`` states further.
+        lead: Number of states from a sample's state to its later state.
 
     Raises:
         ArgumentError: If no run has more than ``lead`` states.
@@ -54,7 +54,7 @@ class SeriesGraphs:
 
     hints = None
 
-    def __init__(self, card: Card, stored: FlatGraphs, count: int, what: str) -> None:
+    def __init__(self, card: Card, stored: FlatGraphs, count: int, name: str) -> None:
         assert card.series is not None
         self.stored, self.schema, self._series = stored, card.sample_schema, card.series
         self.lead = card.series.lead
@@ -62,7 +62,7 @@ class SeriesGraphs:
         self.starts = pairs_of_runs(runs, self.lead)
         if not len(self.starts):
             raise ArgumentError(
-                f"{what} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
+                f"{name} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
                 f"more than {self.lead} with limit"
             )
         self.graph: Samples = build_structure(card)
@@ -87,25 +87,25 @@ class SeriesGraphs:
 
     @cached_property
     def node_ptr(self) -> NDArray[np.int64]:
-        """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
+        """int64 ``[samples + 1]``, as if every sample had a separate graph."""
         return np.arange(len(self) + 1) * self.nodes
 
     @cached_property
     def edge_ptr(self) -> NDArray[np.int64]:
-        """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
+        """int64 ``[samples + 1]``, as if every sample had a separate graph."""
         return np.arange(len(self) + 1) * int(self.graph.num_edges[0])
 
     def stored_behind(self, numbers: NDArray[np.int64]) -> int:
         """Return how many of the stored states some samples are made of."""
-        own = self.starts[numbers]
-        return len(np.union1d(own, own + self.lead))
+        starts = self.starts[numbers]
+        return len(np.union1d(starts, starts + self.lead))
 
     def states_behind(self, count: int) -> int:
         """Return how many states, from the first on, the first samples are made of."""
         return int(self.starts[count - 1]) + self.lead + 1 if count else 0
 
     def gather(self, graphs: Chosen) -> dict[str, Any]:
-        """Return the fields of samples as NumPy arrays of their own; see ``FlatGraphs.gather``."""
+        """Return the fields of samples as newly allocated NumPy arrays; see ``FlatGraphs.gather``."""
         tensors = {name: value.clone() for name, value in self._tensors(graphs, torch.device("cpu")).items()}
         return {name: value.numpy() for name, value in tensors.items()}
 
@@ -132,7 +132,7 @@ class SeriesGraphs:
         return fields
 
     def _stored_rows(self, name: str, times: NDArray[np.int64], device: torch.device) -> torch.Tensor:
-        """Return the stored rows of a feature at some times, as they are stored; ``[times, rows of a time, ...]``."""
+        """Return the rows of a feature at some times, in their stored dtype; ``[times, rows of a time, ...]``."""
         values = self.values[name]
         per_time = self.rows if self._location[name] is Location.NODE else 1
         taken = values.reshape(-1, per_time, *values.shape[1:])[times]
@@ -149,14 +149,14 @@ class SeriesGraphs:
         places = self.nodes if feature.location is Location.NODE else rows.shape[1]
         dtype = torch.float32 if rows.is_floating_point() else torch.int64
         whole = rows.new_empty((len(rows), places, *rows.shape[2:]), dtype=dtype)
-        known = whole[:, : rows.shape[1]]
+        stored = whole[:, : rows.shape[1]]
         whole[:, rows.shape[1] :] = 0
-        known.copy_(rows)
+        stored.copy_(rows)
         if before is not None:
-            known.sub_(before)
+            stored.sub_(before)
         if source in self.schema.packed:
             offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self.schema.packed[source]))
-            known.mul_(scale.to(whole.device))
+            stored.mul_(scale.to(whole.device))
             if before is None:
                 whole.add_(offset.to(whole.device))
         return whole.flatten(0, 1)
@@ -183,9 +183,9 @@ class SeriesGraphs:
 
 
 def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
-    """Return a batch whose features of nodes have rows at nodes with stored values alone, as statistics need them.
+    """Return a batch in which node features have rows only for nodes with stored values, as statistics need them.
 
-    The other nodes of a series have a constant, which is no value of the feature.
+    The other nodes of a series have a constant, which is not a value of the feature.
 
     Args:
         card: The card of the samples.
@@ -199,13 +199,13 @@ def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
     flat = getattr(samples, "flat", None)
     if card.series is None or not isinstance(flat, SeriesGraphs) or batch.num_nodes != flat.nodes * batch.num_graphs:
         return batch
-    found = copy(batch)
+    selected = copy(batch)
     for feature in card.features:
         if feature.location is Location.NODE and feature.name not in card.series.fixed:
             values = batch[feature.name]
-            known = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
-            found[feature.name] = known.flatten(0, 1)
-    return found
+            stored_rows = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
+            selected[feature.name] = stored_rows.flatten(0, 1)
+    return selected
 
 
 def build_structure(card: Card) -> Samples:
@@ -227,7 +227,7 @@ def build_structure(card: Card) -> Samples:
 
 
 def pairs_of_runs(runs: NDArray[Any], lead: int) -> NDArray[np.int64]:
-    """Return the positions of a series whose run goes on for ``lead`` more steps; int64, ascending."""
+    """Return the positions in a series after which the same run has at least ``lead`` more steps; int64, ascending."""
     changes = np.flatnonzero(runs[1:] != runs[:-1]) + 1
     ends = np.append(changes, len(runs))
     last = ends[np.searchsorted(ends, np.arange(len(runs)), side="right")] if len(runs) else ends[:0]

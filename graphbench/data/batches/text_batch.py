@@ -22,10 +22,10 @@ class TextBatch:
         references: The expected answers.
         sizes: Problem sizes.
         tokens: int64 ``[B, T - 1]``: the tokens of prompt and reference but for the last one; None until prepared.
-        targets: int64 ``[B, T - 1]``: the next token of each, -100 unless it belongs to the reference.
+        targets: int64 ``[B, T - 1]``: the next token at each position, -100 unless that token belongs to the reference.
         positions: int64 ``[B, T - 1]``: the position of each token; None if the model chooses them.
         numbers: Numbers of the samples in their split; None where they are unknown.
-        sample_ids: Which samples of which split these are; None where they are not known.
+        sample_ids: Split and numbers of the samples; None where they are unknown.
     """
 
     prompts: Sequence[str]

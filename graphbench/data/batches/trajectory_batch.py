@@ -77,8 +77,8 @@ class TrajectoryBatch:
         for part in (self.inputs, self.hints, self.outputs):
             if name in part:
                 return part[name]
-        known = ", ".join([*self.inputs, *self.hints, *self.outputs])
-        raise KeyError(f"the batch has no feature {name!r}; it has {known}")
+        names = ", ".join([*self.inputs, *self.hints, *self.outputs])
+        raise KeyError(f"the batch has no feature {name!r}; it has {names}")
 
 
 def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> TrajectoryBatch:

@@ -31,10 +31,10 @@ class InputRule:
     positions: str | None = None
 
     def features(self, features: Sequence[Feature]) -> tuple[Feature, ...]:
-        """Return the features for which a model is built, given those of the card.
+        """Return the features for which a model is built, given the features of the card.
 
         Raises:
-            ConfigError: If the card has no such hint or input, or has a feature of an input's new name.
+            ConfigError: If the card lacks a hint or input that the rule names, or has a feature of an input's new name.
         """
         names, hints = {f.name for f in features}, {f.name for f in select(features, Stage.HINT)}
         for hint, name in self.constant_hints.items():

@@ -1,6 +1,6 @@
 """Build a split: generate shards on a pool of workers, redraw duplicates, and write one file.
 
-The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
+The unit of work is a shard: a number of consecutive samples. Each finished shard is one small file in a hidden build
 folder, so a killed build is resumed with the missing shards; a split of one shard is written directly. Workers write
 shards to the folder and return only their number of samples. The number of workers, where they run, and the size of the
 shards do not change a byte of the result.
@@ -120,8 +120,8 @@ class SplitBuilder:
 
     def shard_path(self, first: int, last: int, redraws: Mapping[int, int]) -> Path:
         """Return the file of a shard; its name has a hash of the redrawn samples, so that no stale shard is reused."""
-        own = sorted((i, a) for i, a in redraws.items() if first <= i < last)
-        tag = f"-{hashlib.sha256(repr(own).encode()).hexdigest()[:12]}" if own else ""
+        shard_redraws = sorted((i, a) for i, a in redraws.items() if first <= i < last)
+        tag = f"-{hashlib.sha256(repr(shard_redraws).encode()).hexdigest()[:12]}" if shard_redraws else ""
         return self.work / f"{first:09d}-{last:09d}{tag}.h5"
 
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
@@ -160,8 +160,8 @@ class SplitBuilder:
     def _facts(
         self, target: Path, sizes: Mapping[str, int], redrawn: int, shards: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        own = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
-        return {**_joined_facts(shards), **own}
+        file_facts = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
+        return {**_joined_facts(shards), **file_facts}
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
@@ -199,14 +199,14 @@ class SplitBuilder:
 
     def _arguments(self, shard: Shard, redraws: Mapping[int, int]) -> tuple[Any, ...]:
         first, last = shard
-        own = {i: a for i, a in redraws.items() if first <= i < last}
-        return self.task, first, last, own, self.shard_path(first, last, redraws), self.plugins
+        shard_redraws = {i: a for i, a in redraws.items() if first <= i < last}
+        return self.task, first, last, shard_redraws, self.shard_path(first, last, redraws), self.plugins
 
     def _resolve_duplicates(self) -> dict[int, int]:
         """Return index -> attempt for every sample that must be redrawn, so that all samples differ.
 
-        The rule: sample ``i`` takes the first attempt whose graph differs from the graphs of all samples before it.
-        It depends on samples 0 .. i alone, so a shorter build is a prefix of a longer one.
+        The rule: sample ``i`` takes the first attempt with a graph that differs from the graphs of all earlier samples.
+        The attempt depends on samples 0 .. i alone, so a shorter build is a prefix of a longer one.
         """
         if not self.task.maker.unique:
             return {}
@@ -244,14 +244,14 @@ class SplitBuilder:
 
 def _joined_facts(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the facts of all shards together: numbers are summed, mappings merged."""
-    found: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for facts in shards:
         for name, value in facts.items():
             if isinstance(value, Mapping):
-                found[name] = {**found.get(name, {}), **value}
+                joined[name] = {**joined.get(name, {}), **value}
             else:
-                found[name] = found.get(name, 0) + value
-    return found
+                joined[name] = joined.get(name, 0) + value
+    return joined
 
 
 def ensure_split(
@@ -330,22 +330,22 @@ def _ensure_file(
     """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
     split = task.split
     require_data_of(task.card, folder, about, of_labels=isinstance(task, LabelTask))
-    found = find_file(split, count, folder)
-    if found is None:
+    name = find_file(split, count, folder)
+    if name is None:
         with _build_lock(folder, split):
-            found = find_file(split, count, folder)
-            if found is None:
-                found = file_name(split, count, full)
+            name = find_file(split, count, folder)
+            if name is None:
+                name = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)
                 workers = None if builder.only_here else pool(builder.work)
                 with nullcontext() if workers is None else closing(workers):
-                    facts = builder.build(folder / found, workers, progress)
-                _record(folder, found, facts, about)
-            _remove_leftovers(folder, split, found)
+                    facts = builder.build(folder / name, workers, progress)
+                _record(folder, name, facts, about)
+            _remove_leftovers(folder, split, name)
     elif work_folder(folder, split).exists():
-        _remove_leftovers_if_idle(folder, split, found)
-    Manifest(folder).check(found)
-    return folder / found
+        _remove_leftovers_if_idle(folder, split, name)
+    Manifest(folder).check(name)
+    return folder / name
 
 
 @contextmanager
@@ -367,18 +367,18 @@ def _build_lock(folder: Path, split: str) -> Iterator[None]:
         lock.release()
 
 
-def _remove_leftovers_if_idle(folder: Path, split: str, found: str) -> None:
+def _remove_leftovers_if_idle(folder: Path, split: str, name: str) -> None:
     """Remove leftovers of a build that was killed at its end, unless a build is running or the folder is read-only."""
     with suppress(OSError, StoreError), file_lock(folder / f".{split}.lock", timeout=0):
-        _remove_leftovers(folder, split, found)
+        _remove_leftovers(folder, split, name)
 
 
-def _remove_leftovers(folder: Path, split: str, found: str) -> None:
-    """Remove incomplete files, and the shards that the finished file ``found`` replaces.
+def _remove_leftovers(folder: Path, split: str, name: str) -> None:
+    """Remove incomplete files, and the shards that the finished file ``name`` replaces.
 
     Shards of a larger interrupted build are kept, so that it can be resumed.
     """
-    finished = Manifest(folder).read()["files"][found]["count"]
+    count = Manifest(folder).read()["files"][name]["count"]
     work = work_folder(folder, split)
     with suppress(OSError, StoreError):
         remove_strays(folder, f"{split}.h5")
@@ -386,7 +386,7 @@ def _remove_leftovers(folder: Path, split: str, found: str) -> None:
         refuse_link(work)
         remove_strays(work, "*")
         for path in work.glob("*.h5"):
-            if int(path.name[10:19]) <= finished:
+            if int(path.name[10:19]) <= count:
                 path.unlink()
         work.rmdir()
 

@@ -33,14 +33,14 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     """Return the outcomes of all labels of datasets that are on this machine, one table per labeller and effort.
 
     Args:
-        cards: The datasets; of one with tasks, the labels of its task.
+        cards: The datasets; for a card of a task, the labels of the task.
         root: Folder of all datasets.
-        splits: The splits; None for all that are there.
+        splits: The splits; None for all splits on this machine.
 
     Raises:
-        StoreError: If no labels of these datasets with recorded outcomes are there.
+        StoreError: If this machine has no labels of these datasets with recorded outcomes.
     """
-    found: dict[str, LabelTable] = {}
+    tables: dict[str, LabelTable] = {}
     addresses = []
     for card in cards:
         addresses.append(card.address)
@@ -49,13 +49,13 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
                 continue
             for table in _tables_of(card, labeller, dataset_folder(card, root), splits or tuple(card.all_splits)):
                 name = table.head.name
-                found[name] = found[name].with_rows(table) if name in found else table
-    if not found:
+                tables[name] = tables[name].with_rows(table) if name in tables else table
+    if not tables:
         raise StoreError(
             f"{root} holds no labels of {', '.join(addresses)} whose outcomes are recorded; "
             "`graphbench generate` makes them"
         )
-    return tuple(found.values())
+    return tuple(tables.values())
 
 
 def _tables_of(card: Card, labeller: Labeller, folder: Path, splits: Sequence[str]) -> Iterable[LabelTable]:
@@ -78,31 +78,32 @@ def _key(labeller: Labeller, card: Card, graphs: Samples, index: int) -> str:
 
 
 def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
-    """Add the tables of a file to those that labels are read from; return labeller, new outcomes and file of each.
+    """Import the tables of a file, so that labels are read from them; return a summary of each table.
 
-    Of each table ``datasets`` holds the addresses whose labels it serves. An outcome that is there already stays. All
-    tables are checked before the first is added.
+    A summary holds ``labeller``, ``new``, the number of new outcomes, ``file``, and ``datasets``, the addresses of the
+    datasets that read their labels from the table. An existing outcome stays. All tables are checked before the first
+    table is added.
 
     Raises:
         StoreError: If the file holds no tables, a table is of no labeller with recorded outcomes or of another version,
-            an outcome is not possible or gives another label than the one that is known, or the folder cannot be
+            an outcome is not possible or gives another label than the existing outcome, or the folder cannot be
             written.
     """
     tables = read_tables(path)
     for table in tables:
         _require_possible(table, path, root)
-    found = []
+    summaries = []
     for table in tables:
-        place = root / FOLDER / table.head.name
-        known = set(read_tables(place)[0].rows) if place.is_file() else set()
-        new = len(set(table.rows) - known)
+        target = root / FOLDER / table.head.name
+        old_keys = set(read_tables(target)[0].rows) if target.is_file() else set()
+        new = len(set(table.rows) - old_keys)
         file, datasets = add_to_folder(table, root / FOLDER), _served(table)
-        found.append({"labeller": table.head.labeller, "new": new, "file": str(file), "datasets": datasets})
-    return found
+        summaries.append({"labeller": table.head.labeller, "new": new, "file": str(file), "datasets": datasets})
+    return summaries
 
 
 def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
-    """Refuse a table that the labeller cannot have written, or that contradicts those that are known."""
+    """Refuse a table that the labeller cannot have written, or that contradicts the existing tables."""
     head, where = table.head, f"{path}, table of {table.head.labeller}"
     try:
         labeller = find_labeller(head.labeller)
@@ -115,14 +116,14 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
     if recorded is None:
         raise StoreError(f"{where}: no labels of this labeller are recorded")
     if (head.version, head.columns) != (labeller.version, recorded.columns):
-        own = f"version {labeller.version} with {', '.join(recorded.columns)}"
-        raise StoreError(f"{where}: it is of version {head.version} with {', '.join(head.columns)}, not of {own}")
-    known = find_tables(labeller, effort, root)
+        current = f"version {labeller.version} with {', '.join(recorded.columns)}"
+        raise StoreError(f"{where}: it is of version {head.version} with {', '.join(head.columns)}, not of {current}")
+    tables = find_tables(labeller, effort, root)
     for key, row in table.rows.items():
         outcome = dict(zip(head.columns, row, strict=True))
         if problem := recorded.problem(effort, key, outcome):
             raise StoreError(f"{where}, key {key}: {problem}")
-        other = first_outcome(known, key)
+        other = first_outcome(tables, key)
         if other is not None and recorded.label(effort, other) != recorded.label(effort, outcome):
             raise StoreError(
                 f"{where}, key {key}: the outcome {outcome} contradicts the known one, {other}; the same program "
@@ -131,7 +132,7 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
 
 
 def _served(table: LabelTable) -> list[str]:
-    """Return the addresses of the datasets one of whose labellers reads a table."""
+    """Return the addresses of the datasets with a labeller that reads a table."""
     cards = [card.with_task(task) for card in catalog().cards.values() for task in card.tasks]
     return [card.address for card in cards if any(_reads(card, name, table) for name in card.labellers)]
 

@@ -1,9 +1,10 @@
 """Tables of recorded outcomes, from which labels are made without repeating the work: shipped, imported, exported.
 
 A labeller with recorded outcomes (:class:`~.generators.Recorded`) splits its work in two: a costly outcome
-per graph (what a solver did), a few whole numbers, and the label that follows from it. A table holds outcomes of one
-labeller at one effort by a key of the graph's content, so it serves every dataset with such graphs. A table is a text
-of comma-separated values after a comment with a JSON description; a file, compressed with xz, holds one table or more.
+per graph (a few whole numbers that describe the run of a solver), and the label that follows from the outcome. A table
+holds outcomes of one labeller at one effort by a key of the graph's content, so it serves every dataset that contains
+the graphs. A table is a text of comma-separated values after a comment with a JSON description; a file, compressed with
+xz, holds one table or more.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ SUFFIX = ".csv.xz"
 FOLDER = "labels"
 _KEY = "key"
 _COMMENT = "# "
-_MOST_LINE = 1 << 16  # characters of a row, or of the description of a table
-_GROWTH = 50  # how many times its own size a file may unpack to: keys are hashes, which pack badly
+_MAX_LINE = 1 << 16  # characters of a row, or of the description of a table
+_GROWTH = 50  # a file may unpack to this many times its size: keys are hashes, which compress badly
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -50,7 +51,7 @@ class TableHead(StrictModel):
         version: Version of the labeller.
         effort: Complete effort on every graph.
         columns: Names of the numbers of an outcome.
-        about: How the outcomes were obtained, such as machine and versions.
+        about: How the outcomes were obtained, e.g. machine and versions.
     """
 
     labeller: str
@@ -61,7 +62,7 @@ class TableHead(StrictModel):
 
     @property
     def name(self) -> str:
-        """File name of the table: the labeller, and a digest of what its outcomes depend on."""
+        """File name of the table: the labeller, and a digest of the facts that determine its outcomes."""
         digest = hashlib.sha256(canonical_json([self.version, self.effort]).encode()).hexdigest()[:12]
         return f"{self.labeller}-{digest}{SUFFIX}"
 
@@ -80,11 +81,11 @@ class LabelTable:
 
     def outcome(self, key: str) -> dict[str, int] | None:
         """Return the outcome of the graph with a key; None if the table does not hold it."""
-        found = self.rows.get(key)
-        return None if found is None else dict(zip(self.head.columns, found, strict=True))
+        row = self.rows.get(key)
+        return None if row is None else dict(zip(self.head.columns, row, strict=True))
 
     def with_rows(self, other: LabelTable) -> LabelTable:
-        """Return the table with the rows of another of the same labeller and effort; own rows stay.
+        """Return the table with the rows of another table of the same labeller and effort; existing rows stay.
 
         Raises:
             StoreError: If the other table belongs to another labeller, version or effort.
@@ -112,21 +113,21 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
     Raises:
         StoreError: If the file cannot be read or is no file of tables.
     """
-    found: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
+    tables: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
     try:
         with io.TextIOWrapper(open_packed(path, growth=_GROWTH), encoding="utf-8", newline="") as file:
-            for number, text in enumerate(limited_lines(file, _MOST_LINE), 1):
+            for number, text in enumerate(limited_lines(file, _MAX_LINE), 1):
                 words = text.rstrip("\r\n").split(",")
                 if text.startswith(_COMMENT):
-                    found.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
-                elif not found or len(words) != 1 + len(found[-1][0].columns):
+                    tables.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
+                elif not tables or len(words) != 1 + len(tables[-1][0].columns):
                     raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} is no row of a table of labels")
                 elif words[0] != _KEY:
                     if not all(map(_NUMBER.fullmatch, words[1:])):
                         raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} holds other than whole numbers")
-                    if words[0] in found[-1][1]:
+                    if words[0] in tables[-1][1]:
                         raise StoreError(f"{path}, line {number}: the key {words[0]} is in the table twice")
-                    found[-1][1][words[0]] = tuple(map(int, words[1:]))
+                    tables[-1][1][words[0]] = tuple(map(int, words[1:]))
     except ValidationError as error:
         raise StoreError(f"{path} is no file of tables of labels: {explain(error, TableHead)}") from error
     except lzma.LZMAError as error:
@@ -137,9 +138,9 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path} cannot be read as tables of labels: {error}") from error
-    if not found:
+    if not tables:
         raise StoreError(f"{path} holds no table of labels")
-    return tuple(LabelTable(head, rows) for head, rows in found)
+    return tuple(LabelTable(head, rows) for head, rows in tables)
 
 
 def write_tables(tables: Iterable[LabelTable], path: Path) -> None:
@@ -158,19 +159,19 @@ def write_tables(tables: Iterable[LabelTable], path: Path) -> None:
 
 
 def add_to_folder(table: LabelTable, folder: Path) -> Path:
-    """Add the rows of a table to the one of the same labeller and effort in a folder; return its file.
+    """Add the rows of a table to the table of the same labeller and effort in a folder; return the file.
 
     Raises:
         StoreError: If the files cannot be read or written.
     """
     path = folder / table.head.name
-    known = read_tables(path) if path.is_file() else ()
-    write_tables([known[0].with_rows(table) if known else table], path)
+    tables = read_tables(path) if path.is_file() else ()
+    write_tables([tables[0].with_rows(table) if tables else table], path)
     return path
 
 
 def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Sequence[LabelTable]:
-    """Return the tables with outcomes of a labeller at an effort: those shipped with cards, and those imported.
+    """Return the tables with outcomes of a labeller at an effort: tables shipped with cards, and imported tables.
 
     Args:
         labeller: A labeller with recorded outcomes.
@@ -179,22 +180,24 @@ def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Seq
     """
     name = table_head(labeller, effort).name
     domain = labeller.name.partition(".")[0]
-    places = [folder.path / domain / FOLDER for folder in data_folders("datasets")]
-    places += [] if root is None else [root / FOLDER]
-    return [_cached(path, path.stat().st_mtime_ns) for place in places if (path := place / name).is_file()]
+    folders = [folder.path / domain / FOLDER for folder in data_folders("datasets")]
+    folders += [] if root is None else [root / FOLDER]
+    return [
+        _cached(path, path.stat().st_mtime_ns) for table_folder in folders if (path := table_folder / name).is_file()
+    ]
 
 
 @lru_cache(maxsize=32)
 def _cached(path: Path, changed: int) -> LabelTable:
-    found = read_tables(path)
-    if len(found) != 1 or found[0].head.name != path.name:
+    tables = read_tables(path)
+    if len(tables) != 1 or tables[0].head.name != path.name:
         raise StoreError(f"{path} does not hold the table of its name; remove it, and import it again")
-    return found[0]
+    return tables[0]
 
 
 def first_outcome(tables: Iterable[LabelTable], key: str) -> dict[str, int] | None:
     """Return the outcome of a graph in the first table that holds it; None if none does."""
-    return next((found for table in tables if (found := table.outcome(key)) is not None), None)
+    return next((outcome for table in tables if (outcome := table.outcome(key)) is not None), None)
 
 
 def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> NDArray[np.float64]:
@@ -222,10 +225,10 @@ def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> N
                 if efforts.setdefault(name, table.head.name) != table.head.name:
                     raise StoreError(f"{name} follows from the tables {efforts[name]} and {table.head.name}; give one")
                 columns[name].setdefault(key, float(label[name]))
-    missing = [name for name, found in columns.items() if not found]
+    missing = [name for name, values in columns.items() if not values]
     if missing:
         raise StoreError(f"no table gives {missing[0]}; give the tables of all labellers, e.g. of one export")
-    keys = sorted(set.intersection(*(set(found) for found in columns.values())))
+    keys = sorted(set.intersection(*(set(values) for values in columns.values())))
     if not keys:
         raise StoreError(f"no graph has outcomes of all of {', '.join(features)}")
     return np.array([[columns[name][key] for name in features] for key in keys], np.float64)

@@ -1,4 +1,4 @@
-"""Costly labels: computed graph by graph, and stored in files of their own next to the graphs that several tasks share.
+"""Costly labels: computed graph by graph, and stored in separate files next to the graphs that several tasks share.
 
 The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
 labeller, i) alone. So labels are built, resumed and shared like the graphs themselves: a file of labels is a file of
@@ -87,9 +87,9 @@ def label_samples(
 ) -> Samples:
     """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
 
-    A graph on which the labeller fails, or whose label does not pass the check, has -1 for every value, and 1 for the
-    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and, for
-    a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
+    If the labeller fails on a graph, or the label does not pass the check, the graph has -1 for every value, and 1 for
+    the feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and,
+    for a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
 
     Args:
         card: The card.
@@ -97,7 +97,7 @@ def label_samples(
         split: Name of the split.
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.
-        places: int64 ``[S]``, their positions in ``graphs``; None for 0, 1, 2, ...
+        places: int64 ``[S]``, the positions of the chosen graphs in ``graphs``; None for 0, 1, 2, ...
         root: Folder of all datasets, where imported tables of outcomes are.
 
     Raises:
@@ -107,25 +107,25 @@ def label_samples(
     effort = labeller.parse(card, split)
     key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
     began = time.process_time()
-    found: list[Mapping[str, Any]] = []
+    labels_of_graphs: list[Mapping[str, Any]] = []
     facts: dict[str, dict[str, Any]] = {"failed": {}, "outcomes": {}}
     tables = () if labeller.recorded is None else find_tables(labeller, effort, root)
     chosen = np.arange(len(indices)) if places is None else places
     numbers = [label_number(key, index) for index in indices.tolist()]
     together = _label_together(card, labeller, effort, numbers, graphs, chosen)
-    for i, (index, place) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
-        graph = graphs.part(card.graph_schema, place, place + 1)
+    for i, (index, position) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
+        graph = graphs.part(card.graph_schema, position, position + 1)
         ready = None if together is None else together[i]
         values, problem, outcome = _label(schema, labeller, effort, numbers[i], graph, tables, ready)
         if problem:
             facts["failed"][str(index)] = problem
         if outcome is not None and labeller.recorded is not None:
             facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
-        found.append(values)
+        labels_of_graphs.append(values)
     edges = graphs.num_edges[chosen] if has_edge_labels(schema) else np.zeros(len(indices), np.int64)
-    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in schema.features}
-    own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
-    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=own)
+    columns = {f.name: _column(f, [values[f.name] for values in labels_of_graphs]) for f in schema.features}
+    manifest_facts = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
+    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=manifest_facts)
     return compact(schema, labels, labeller)
 
 
@@ -154,14 +154,14 @@ def _label(
         if isinstance(ready, Exception):
             raise ready
         if ready is not None:
-            found = ready
+            label = ready
         elif labeller.recorded is None:
-            found = labeller.label(effort, number, graph)
+            label = labeller.label(effort, number, graph)
         else:
             outcome = first_outcome(tables, labeller.recorded.key(graph))
             outcome = labeller.recorded.measure(effort, number, graph) if outcome is None else outcome
-            found = labeller.recorded.label(effort, outcome)
-        values = {**found, labeller.failed: 0}
+            label = labeller.recorded.label(effort, outcome)
+        values = {**label, labeller.failed: 0}
         problems = _wrong_shapes(schema, graph, values) or labeller.check(graph, values)
     except _GENERAL_ERRORS:
         raise
@@ -182,14 +182,14 @@ def _label_together(
     if labeller.label_many is None or labeller.recorded is not None:
         return None
     try:
-        found = labeller.label_many(effort, numbers, graphs.take(card.graph_schema, places))
+        labels = labeller.label_many(effort, numbers, graphs.take(card.graph_schema, places))
     except _GENERAL_ERRORS:
         raise
     except Exception as error:
         if interrupted(error):
             raise KeyboardInterrupt from error
         return None
-    return found if len(found) == len(numbers) else None
+    return labels if len(labels) == len(numbers) else None
 
 
 def _wrong_shapes(schema: Schema, graph: Samples, values: Mapping[str, Any]) -> list[str]:
@@ -205,7 +205,7 @@ def _wrong_shapes(schema: Schema, graph: Samples, values: Mapping[str, Any]) -> 
 
 
 def _shape(feature: Feature, graph: Samples) -> tuple[int, ...]:
-    """Return the shape of the label of one graph: a row per node or stored edge, or that of a single value."""
+    """Return the shape of the label of one graph: one row per node or stored edge, or the shape of a single value."""
     if feature.location is Location.GRAPH:
         return feature.row_shape
     items = graph.num_nodes if feature.location is Location.NODE else graph.num_edges

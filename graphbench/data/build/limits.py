@@ -1,4 +1,4 @@
-"""What a limit means for a dataset: fewer samples, or smaller ones where a split is one large graph."""
+"""The effect of a limit on a dataset: fewer samples, or a smaller graph where a split is one large graph."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
         try:
             generator.parse(limited, split)
         except CardError as error:
-            what = f"limit={most} is refused, as a limit of {card.id} is its number of {parameter}"
-            raise CardError(f"{what}: {error}") from error
+            prefix = f"limit={most} is refused, as a limit of {card.id} is its number of {parameter}"
+            raise CardError(f"{prefix}: {error}") from error
     return limited, None
 
 
 def limited_parameter(card: Card) -> str | None:
     """Return the parameter that a limit of a dataset replaces, or None where it is the number of samples.
 
-    That is also so where the generator is unknown here, as for data that were handed over by a program.
+    A limit is also the number of samples if the generator is unknown here, as for data that a program handed over.
     """
     try:
         return find_generator(card.generator).limited

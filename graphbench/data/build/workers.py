@@ -121,7 +121,7 @@ def _raise_failure(handle: Handle, pool: Pool) -> None:
         return
     if isinstance(error, GraphBenchError | KeyboardInterrupt):
         raise error
-    if not isinstance(error, Exception):  # SystemExit, or a class of the generator's, must not end this process
+    if not isinstance(error, Exception):  # SystemExit, or an error class of the generator, must not end this process
         raise GenerationError(f"{handle.name} failed: {described(error)}") from error
     raise GenerationError(
         f"{handle.name} failed {handle.failure_count} times ({error_line(error)}); {pool.advice}. "
@@ -154,27 +154,27 @@ def version_measure(parts: tuple[str, ...]) -> Callable[[], Versions]:
 def versions_here(parts: tuple[str, ...], plugins: tuple[str, ...] = ()) -> Versions:
     """Return name and version of Python, this package, plug-ins and the libraries that results may depend on.
 
-    The version of the package ends in a hash of its sources and tables, as they were when first asked for; that of a
+    The version of the package ends in a hash of its sources and tables at the time of the first call. The version of a
     plug-in is a hash of its folders of datasets.
 
     Args:
-        parts: Parts of this package whose sources count: :data:`SAMPLES` or :data:`EVERYTHING`.
+        parts: Parts of this package with sources that enter the hash: :data:`SAMPLES` or :data:`EVERYTHING`.
         plugins: Targets of the plug-ins, which are loaded where they are not yet.
     """
     load_targets(plugins)
-    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in ("graphbench", *_LIBRARIES):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "missing"
+            versions[name] = "missing"
     sources = [(_PACKAGE / part, "*.py") for part in parts]
-    found["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
+    versions["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
     names = plugin_targets()
     for target in sorted(set(plugins) & set(names)):
-        own = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
-        found[f"plug-in {target}"] = f"datasets {_files_hash(own)}"
-    return tuple(found.items())
+        tables = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
+        versions[f"plug-in {target}"] = f"datasets {_files_hash(tables)}"
+    return tuple(versions.items())
 
 
 def _files_hash(places: Iterable[tuple[Path, str]]) -> str:

@@ -21,7 +21,7 @@ class Row:
         check: Name of the check.
         passed: Whether the check found no error.
         detail: Description of the outcome.
-        mark: ``skipped`` if there was nothing to compare with, ``noted`` for findings that are no failure, such as
+        mark: ``skipped`` if there was nothing to compare with, ``noted`` for findings that are no failure, e.g.
             wrong labels of published files.
     """
 

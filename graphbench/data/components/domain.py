@@ -1,8 +1,8 @@
-"""Domains: objects that list the generators, labellers, sources, judges, builders, views and other parts of one.
+"""Domains: objects that list generators, labellers, sources, verifiers, environments and other parts of a domain.
 
-A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
-imported when first needed. Others are registered by a plug-in or a
-script: ``graphbench.register_domain(Domain(...))``.
+A built-in domain is a package ``graphbench.domains.<name>``, which is imported when first needed; its module
+``domain`` has the object as ``DOMAIN``. Other domains are registered by a plug-in or a script:
+``graphbench.register_domain(Domain(...))``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Listing = Mapping[str, T] | str
-"""Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
+"""Objects by their names in the domain, or ``module:NAME`` of the mapping, which is imported when first needed."""
 
 Kind = Literal[
     "generator",
@@ -61,17 +61,17 @@ class Domain:
         name: Name of the domain, an identifier; ids of its datasets begin with it.
         generators: The generators of its datasets.
         labellers: The labellers, which compute costly labels.
-        sources: Readers of files, such as published ones, with samples of its datasets.
+        sources: Readers of files (e.g. published files) with samples of its datasets.
         problems: The combinatorial problems that tasks name.
         rules: The trivial predictors that read the inputs of a graph and that tasks name.
-        judges: The judges of generated structures that tasks name.
-        builders: The builders of structures that configurations of models name.
-        spellings: Ways to write structures as tokens, which configurations of models name.
-        structures: Graphs that all samples of a dataset share.
-        views: Other graphs that are derived from the stored ones.
+        judges: The verifiers of generated structures that tasks name.
+        builders: The environments that build structures, which configurations of models name.
+        spellings: The tokenizers of structures, which configurations of models name.
+        structures: Topologies: graphs that all samples of a dataset share.
+        views: Graph representations that are derived from the stored graphs.
         exporters: Formats of other tools that its datasets can be written in.
         conventions: Conventions of the fields that forecast tasks predict.
-        words: Parameter of generators -> what figures call it, where its name alone would not say.
+        words: Parameter of generators -> its label in figures, where the name alone would not be clear.
     """
 
     name: str
@@ -95,8 +95,8 @@ class Domain:
         if not isinstance(listing, str):
             return listing
         module, _, name = listing.partition(":")
-        found: Mapping[str, Any] = getattr(importlib.import_module(module), name)
-        return found
+        parts: Mapping[str, Any] = getattr(importlib.import_module(module), name)
+        return parts
 
 
 def _built_in() -> dict[str, str]:
@@ -118,7 +118,7 @@ def register_domain(domain: Domain) -> Domain:
     """Register a domain of a plug-in or a script, and return it.
 
     Generation in worker processes needs a domain that they can load: registered by a plug-in, or by a module that they
-    can import. Datasets of a domain that a script's main module registers are generated in the script's own process.
+    can import. Datasets of a domain that a script's main module registers are generated in the script's process.
 
     Raises:
         PluginError: If the name is no identifier, or another domain has it.
@@ -140,7 +140,7 @@ def find_domain(name: str) -> Domain:
     """Return a domain by name.
 
     Raises:
-        CardError: If there is no such domain; the message suggests the nearest name.
+        CardError: If no domain has this name; the message suggests the nearest name.
     """
     return _DOMAINS.find(name)
 
@@ -153,7 +153,7 @@ def list_domains() -> tuple[str, ...]:
 def domain_module(name: str) -> str | None:
     """Return the module that registered a domain; workers must import it, and cannot import ``__main__``.
 
-    None for built-in domains and those of plug-ins, which workers load themselves.
+    None for built-in domains and domains of plug-ins, which workers load themselves.
     """
     owner = _DOMAINS.owner(name)
     return None if owner is None or owner == BUILT_IN or is_plugin(owner) else owner
@@ -169,8 +169,8 @@ def fault_of(maker: Generator | Labeller, error: Exception | None = None) -> str
     owner = _DOMAINS.owner(maker.name.partition(".")[0])
     if owner is None or owner == BUILT_IN:
         return "this is a fault of the generator, please report it"
-    place = None if error is None else place_of(error)
-    return f"this is a fault of {owner_in_words(owner)}" + (f" ({place})" if place else "")
+    source_line = None if error is None else place_of(error)
+    return f"this is a fault of {owner_in_words(owner)}" + (f" ({source_line})" if source_line else "")
 
 
 def find_part(kind: Kind, name: str) -> Any:
@@ -186,13 +186,13 @@ def find_part(kind: Kind, name: str) -> Any:
         parts = find_domain(domain).parts(kind)
     except CardError as error:
         raise CardError(f"{kind} {name!r}: {error}") from error
-    if short not in parts and kind == "generator":  # a source of files has its own generator
+    if short not in parts and kind == "generator":  # a source of files brings a generator
         sources = find_domain(domain).parts("source")
         if short in sources:
             return sources[short].generator
     if short not in parts:
-        known = ", ".join(sorted(parts)) or f"no {kind}s"
-        raise CardError(f"{kind} {name!r} does not exist; {domain} has {known}{closest(short, parts)}")
+        listed = ", ".join(sorted(parts)) or f"no {kind}s"
+        raise CardError(f"{kind} {name!r} does not exist; {domain} has {listed}{closest(short, parts)}")
     return parts[short]
 
 
@@ -209,8 +209,8 @@ def find_labeller(name: str) -> Labeller:
     Raises:
         CardError: If the domain or the labeller does not exist.
     """
-    found: Labeller = find_part("labeller", name)
-    return found
+    labeller: Labeller = find_part("labeller", name)
+    return labeller
 
 
 def find_generator(name: str) -> Generator:
@@ -219,40 +219,40 @@ def find_generator(name: str) -> Generator:
     Raises:
         CardError: If the domain or the generator does not exist.
     """
-    found: Generator = find_part("generator", name)
-    return found
+    generator: Generator = find_part("generator", name)
+    return generator
 
 
 def view_of(card: Card) -> View | None:
-    """Return the registered view that a card belongs to; None for the card of stored graphs.
+    """Return the registered graph representation of a card; None for the card of stored graphs.
 
     Raises:
-        CardError: If the view does not exist.
+        CardError: If the graph representation does not exist.
     """
     if card.view is None:
         return None
-    found: View = find_part("view", card.views[card.view].view)
-    return found
+    view: View = find_part("view", card.views[card.view].view)
+    return view
 
 
 def find_structure(name: str) -> Structure:
-    """Return a registered structure by the name a card gives, ``<domain>.<name>``.
+    """Return a registered topology by the name a card gives, ``<domain>.<name>``.
 
     Raises:
-        CardError: If the domain or the structure does not exist.
+        CardError: If the domain or the topology does not exist.
     """
-    found: Structure = find_part("structure", name)
-    return found
+    structure: Structure = find_part("structure", name)
+    return structure
 
 
 def find_judge(name: str) -> Judge:
-    """Return a registered judge by the name a card gives, ``<domain>.<name>``.
+    """Return a registered verifier by the name a card gives, ``<domain>.<name>``.
 
     Raises:
-        CardError: If the domain or the judge does not exist.
+        CardError: If the domain or the verifier does not exist.
     """
-    found: Judge = find_part("judge", name)
-    return found
+    judge: Judge = find_part("judge", name)
+    return judge
 
 
 def rules_of(card: Card) -> dict[str, Rule]:
@@ -261,52 +261,52 @@ def rules_of(card: Card) -> dict[str, Rule]:
     Raises:
         CardError: If a rule does not exist; the message names the card and suggests the nearest rule.
     """
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for name, rule in card.task.rules.items():
         try:
-            found[name] = find_part("rule", rule)
+            rules[name] = find_part("rule", rule)
         except CardError as error:
             raise CardError(f"{card.path} ({card.address}): task.rules.{name}: {error}") from error
-    return found
+    return rules
 
 
 def find_builder(name: str) -> Builder:
-    """Return a registered builder by the name a configuration gives, ``<domain>.<name>``.
+    """Return a registered environment by the name a configuration gives, ``<domain>.<name>``.
 
     Raises:
-        CardError: If the domain or the builder does not exist.
+        CardError: If the domain or the environment does not exist.
     """
-    found: Builder = find_part("builder", name)
-    return found
+    builder: Builder = find_part("builder", name)
+    return builder
 
 
 def find_spelling(name: str) -> Spelling:
-    """Return a registered spelling by the name a configuration gives, ``<domain>.<name>``.
+    """Return a registered tokenizer by the name a configuration gives, ``<domain>.<name>``.
 
     Raises:
-        CardError: If the domain or the spelling does not exist.
+        CardError: If the domain or the tokenizer does not exist.
     """
-    found: Spelling = find_part("spelling", name)
-    return found
+    spelling: Spelling = find_part("spelling", name)
+    return spelling
 
 
 def find_problem(name: str) -> Problem:
     """Return a problem by its name on cards, ``<domain>.<name>``, or without the domain if only one domain has it.
 
     Raises:
-        CardError: If there is no such problem, or several domains have one of that name.
+        CardError: If no domain has the problem, or several domains have a problem of this name.
     """
     if "." in name:
-        found: Problem = find_part("problem", name)
-        return found
-    known = dict(all_parts("problem"))
-    fitting = [full for full in known if full.partition(".")[2] == name]
+        problem: Problem = find_part("problem", name)
+        return problem
+    problems = dict(all_parts("problem"))
+    fitting = [full for full in problems if full.partition(".")[2] == name]
     if len(fitting) == 1:
-        chosen: Problem = known[fitting[0]]
+        chosen: Problem = problems[fitting[0]]
         return chosen
     if fitting:
         raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
-    raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")
+    raise CardError(f"there is no problem {name!r}{closest(name, problems)} (there are {', '.join(problems)})")
 
 
 def find_convention(name: str) -> FieldConvention:

@@ -1,8 +1,8 @@
-"""Two ways in which a model may generate structures of a domain: builders and spellings.
+"""Two ways in which a model may generate structures of a domain: environments (builders) and tokenizers (spellings).
 
-A builder builds a structure by choices, so that it is right whatever is chosen. A model that chooses well gets good
-structures, and one that chooses at random gets right ones: what is learned is quality alone. A spelling writes a
-structure as a sequence of tokens, of which a model may write any, right or wrong.
+An environment builds a structure by choices, and every sequence of choices gives a correct structure. A model that
+chooses at random gets correct structures, and a model that chooses well gets good structures: a model learns quality
+alone. A tokenizer writes a structure as a sequence of tokens; a model may write any sequence, correct or not.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Choices:
 
     Attributes:
         which: int64 ``[w]``, the structures in which a choice is due.
-        options: int64 ``[w, C]``, what may be chosen there; -1 where there are fewer options.
-        goal: int8 ``[w, G]``, what has to be built, a vector of -1, 0 and 1.
-        bits: int8 ``[w, C, G]``, the options in the terms of the goal; 0 where there are fewer.
-        numbers: float32 ``[w, C, N]``, what is known of the options besides; 0 where there are fewer.
+        options: int64 ``[w, C]``, the options of every choice; -1 where there are fewer options.
+        goal: int8 ``[w, G]``, the structure to build, as a vector of -1, 0 and 1.
+        bits: int8 ``[w, C, G]``, the options in the terms of the goal; 0 where there are fewer options.
+        numbers: float32 ``[w, C, N]``, further numbers that describe the options; 0 where there are fewer options.
     """
 
     which: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Choices:
 
 
 class Building(Protocol):
-    """Structures that are being built together; what becomes of one does not depend on the others."""
+    """Structures that are being built together; the result of one structure does not depend on the others."""
 
     def advance(self) -> bool:
         """Build on until a choice is due in every structure or it is complete, and return whether one is due."""
@@ -50,7 +50,7 @@ class Building(Protocol):
         ...
 
     def play_outs(self, choices: Choices, considered: NDArray[np.bool_], rounds: int) -> NDArray[np.float32]:
-        """Return what options cost if simple choices follow, float32 ``[w, C]``; inf for what is not considered.
+        """Return the cost of options if simple choices follow, float32 ``[w, C]``; inf for options not considered.
 
         Args:
             choices: The choices that are due.
@@ -64,13 +64,13 @@ class Building(Protocol):
         ...
 
     def structures(self) -> tuple[Sequence[Any], NDArray[np.float64]]:
-        """Return the complete structures, as the domain's judge takes them, and the cost of each."""
+        """Return the complete structures, as the domain's verifier takes them, and the cost of each."""
         ...
 
 
 @dataclass(frozen=True)
 class Builder:
-    """A way to build structures.
+    """An environment: a way to build structures.
 
     Attributes:
         name: ``<domain>.<name>``, as configurations write it.
@@ -92,19 +92,19 @@ class Builder:
 
 @dataclass(frozen=True)
 class Spelling:
-    """A way to write structures as sequences of tokens; token 0 is no token of any sequence.
+    """A tokenizer: a way to write structures as sequences of tokens; token 0 is no token of any sequence.
 
     Attributes:
         name: ``<domain>.<name>``, as configurations write it.
-        field: The input of samples that says what is wanted, a text of graphs.
+        field: The input of samples that describes the wanted structure, a text of graphs.
         reference: The feature of samples that holds a structure to learn from, a text of graphs.
         goal: Width G of the vectors that :attr:`goals` returns.
         vocabulary: Number of tokens, with token 0.
         longest: Most tokens of a sequence.
-        goals: ``text -> int8 [P, G]``, what is wanted as vectors of -1, 0 and 1.
+        goals: ``text -> int8 [P, G]``, the wanted structure as vectors of -1, 0 and 1.
         tokens: ``reference -> int64 [L]``, the sequence of a structure.
         complete: ``(text, tokens) -> whether they are a complete sequence``; after that nothing is written.
-        structure: ``(text, tokens) -> structure``, as the domain's judge takes it; None if the sequence is none.
+        structure: ``(text, tokens) -> structure``, as the domain's verifier takes it; None for a wrong sequence.
     """
 
     name: str

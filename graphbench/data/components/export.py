@@ -15,21 +15,21 @@ from graphbench.data.components.exporters import Exporter
 
 
 def find_exporter(card: Card, name: str) -> Exporter:
-    """Return the exporter of a dataset's domain with a name, such as ``cnf``.
+    """Return the exporter of a dataset's domain with a name, e.g. ``cnf``.
 
     Raises:
-        ArgumentError: If there is none.
+        ArgumentError: If the domain has no exporter of this name.
     """
-    known: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
-    if name not in known:
-        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in known.items())
-        there = f"there are {listed}" if known else f"the domain {card.domain} has none"
-        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, known)} ({there})")
-    return known[name]
+    exporters: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
+    if name not in exporters:
+        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in exporters.items())
+        there = f"there are {listed}" if exporters else f"the domain {card.domain} has none"
+        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, exporters)} ({there})")
+    return exporters[name]
 
 
 def export_samples(exporter: Exporter, card: Card, splits: Mapping[str, Samples], folder: Path) -> Sequence[Path]:
-    """Write the samples of splits to a folder, which must be new or empty; return what was written.
+    """Write the samples of splits to a folder, which must be new or empty; return the written files.
 
     Raises:
         StoreError: If the folder holds files, or cannot be written.

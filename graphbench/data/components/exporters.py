@@ -19,10 +19,10 @@ class Exporter:
 
     Attributes:
         name: ``<domain>.<name>``.
-        about: What is written, in a few words.
+        about: Description of the written files, in a few words.
         write: ``(card, split -> samples, folder) -> files``: writes the samples of splits to a new folder, and returns
             the files, or the folders of many.
-        labels: Whether the labels of the task are written; they are neither made nor given otherwise.
+        labels: Whether the labels of the task are written; if not, no labels are made or passed to ``write``.
     """
 
     name: str

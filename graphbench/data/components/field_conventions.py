@@ -22,7 +22,7 @@ class FieldConvention:
             an ``ArgumentError`` for a name of no channel.
         channel_weights: ``channels -> float64 [channels]``, the weight of every channel's squared error in the loss.
         months: ``hours -> int64``, the months of times from 0 for January to 11.
-        clock: ``hours -> float32 [..., features]``, what a model reads of a time.
+        clock: ``hours -> float32 [..., features]``, the features of a time that a model reads.
     """
 
     name: str

@@ -2,8 +2,8 @@
 
 ``source="generated"`` uses the generator on the card. Any other source reads the files of a folder: a domain registers
 readers under names (``official`` for the files that the authors of a benchmark published), and a function
-``folder -> {split: Samples}`` is a reader, too. A source of files derives a card for them, whose ``generator`` is that
-of the source, so that the store, the models and the evaluation treat it like any other.
+``folder -> {split: Samples}`` is a reader, too. A source of files derives a card for the files. The card's
+``generator`` is the source's, so that the store, the models and the evaluation treat the card like any other.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class FileSource:
 
     Attributes:
         name: ``<domain>.<name>``.
-        card: ``(card, folder) -> card``: derives the card of the files from that of the dataset. Its ``generator`` is
-            ``name``; the splits' parameters have ``folder``.
+        card: ``(card, folder) -> card``: derives the card of the files from the card of the dataset. Its ``generator``
+            is ``name``; the splits' parameters have ``folder``.
         generator: Returns the content of the files as samples; it has the same name.
-        describe: ``card -> card``: sets the facts that hold for all such files, such as licence and protocol.
+        describe: ``card -> card``: sets the facts that hold for all files of the source, e.g. licence and protocol.
         report: ``(card, splits) -> rows`` of findings in the files; None if they are not checked.
         downloads: The registered downloads of the files, if there are any.
-        part_of: Name, without the domain, of the source that users select, where that one chooses by card among
-            several; empty for a source that users select.
+        part_of: Name, without the domain, of the source that users select, if that source chooses this source by card;
+            empty for a source that users select.
     """
 
     name: str
@@ -79,7 +79,7 @@ class _FileGenerator(Generator):
     """Returns the samples of a reader."""
 
     read: Reader = _no_samples
-    known: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
+    samples_of_hash: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
 
     def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the chosen samples of a split.
@@ -88,17 +88,17 @@ class _FileGenerator(Generator):
             StoreError: If the files have changed since the card was derived.
         """
         parameters = self.parse(card, split)
-        if parameters.content not in self.known:
+        if parameters.content not in self.samples_of_hash:
             self.remember(read_files(self.name, self.read, Path(parameters.folder)))
-        if parameters.content not in self.known:
+        if parameters.content not in self.samples_of_hash:
             raise StoreError(f"the files in {parameters.folder} changed since they were read; load them again")
-        return self.known[parameters.content].take(card.graph_schema, indices)
+        return self.samples_of_hash[parameters.content].take(card.graph_schema, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
-        """Keep samples in memory, replacing those kept before; return split -> hash."""
+        """Keep samples in memory, in place of all samples kept before; return split -> hash."""
         hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
-        self.known.clear()
-        self.known.update({hashes[split]: samples for split, samples in splits.items()})
+        self.samples_of_hash.clear()
+        self.samples_of_hash.update({hashes[split]: samples for split, samples in splits.items()})
         return hashes
 
 
@@ -112,14 +112,14 @@ def file_source(
 ) -> FileSource:
     """Return a source of files for a reader that returns all splits as samples.
 
-    The samples must have the features of the dataset's generator, hints included; those of the stage ``meta``, which no
-    model reads, may be missing from all splits. Runs on the files have the name of the source without its domain as
-    protocol, so their scores are kept apart from those on generated data.
+    The samples must have the features of the dataset's generator, hints included. Features of the stage ``meta``,
+    which no model reads, may be missing from all splits. Runs on the files have the name of the source without its
+    domain as protocol, so scores on the files are kept apart from scores on generated data.
 
     Args:
         name: ``<domain>.<name>``.
         read: The reader.
-        also: Further features of the stage ``meta`` that the reader returns, such as the names of files.
+        also: Further features of the stage ``meta`` that the reader returns, e.g. the names of files.
         downloads: The registered downloads of the files.
         version: Must be raised whenever the reader returns other samples for the same files.
     """
@@ -142,26 +142,26 @@ def file_source(
     )
 
     def card_of_files(card: Card, folder: Path) -> Card:
-        place = folder.expanduser().resolve()
-        splits = read_files(name, read, place)
-        given = card.with_features((*_given_features(card, splits["train"]), *also))
-        drawn = given.graph_features
+        path = folder.expanduser().resolve()
+        splits = read_files(name, read, path)
+        files_card = card.with_features((*_given_features(card, splits["train"]), *also))
+        drawn = files_card.graph_features
         for split, samples in splits.items():
             problem = _wrong_values(drawn, samples) or graph_problem(card.graph_schema, samples)
             if problem:
-                raise StoreError(f"the reader {name} gives wrong samples for {split} of {place}: {problem}")
+                raise StoreError(f"the reader {name} gives wrong samples for {split} of {path}: {problem}")
         hashes = generator.remember(splits)
         specs = {
             split: SplitSpec(
                 count=len(samples),
                 shift=card.all_splits[split].shift if split in card.all_splits else None,
-                parameters={"folder": str(place), "content": hashes[split]},
+                parameters={"folder": str(path), "content": hashes[split]},
             )
             for split, samples in splits.items()
         }
-        own = {split: specs[split] for split in CORE_SPLITS}
-        ood = {split: spec for split, spec in specs.items() if split not in own}
-        return describe(given).model_copy(update={"generator": name, "splits": own, "ood": ood})
+        splits_of_files = {split: specs[split] for split in CORE_SPLITS}
+        ood = {split: spec for split, spec in specs.items() if split not in splits_of_files}
+        return describe(files_card).model_copy(update={"generator": name, "splits": splits_of_files, "ood": ood})
 
     return FileSource(name, card_of_files, generator, describe, downloads=downloads)
 
@@ -183,27 +183,27 @@ def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
     wrong = [split for split, samples in splits.items() if not isinstance(samples, Samples) or not len(samples)]
     missing = [split for split in CORE_SPLITS if split not in splits]
     if wrong or missing:
-        what = f"no {missing[0]!r} split" if missing else f"no samples for the split {wrong[0]!r}"
+        fault = f"no {missing[0]!r} split" if missing else f"no samples for the split {wrong[0]!r}"
         raise StoreError(
-            f"the reader {name} gives {what} for {folder}; it must return split -> Samples, at least one per split, "
+            f"the reader {name} gives {fault} for {folder}; it must return split -> Samples, at least one per split, "
             f"with {', '.join(CORE_SPLITS)}"
         )
     return splits
 
 
 def _given_features(card: Card, samples: Samples) -> tuple[Feature, ...]:
-    """Return the card's features without those of the stage ``meta`` that the reader does not return."""
+    """Return the card's features without the features of the stage ``meta`` that the reader does not return."""
     labels = {f.name for f in card.label_features}
     return tuple(f for f in card.features if f.stage is not Stage.META or f.name in samples.values or f.name in labels)
 
 
 def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
     """Return how the values of a reader differ from the features; an empty string if they agree."""
-    expected, given = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
-    if given == expected:
+    expected, names = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
+    if names == expected:
         return ""
     return (
-        f"it has the values {', '.join(sorted(given)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
+        f"it has the values {', '.join(sorted(names)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
     )
 
 

@@ -73,8 +73,9 @@ class Generator:
             depends on ``(parameters, key, indices[i], attempts[i])`` alone.
         check: ``(parameters, samples) -> problems``: checks structure and labels against an independent implementation;
             the list is empty without errors. None if published labels are used unchecked.
-        hold_outs: ``(parameters, samples) -> {what: (claim, problems)}``: what a split holds out of training, as text,
-            and the samples that violate it. ``graphbench verify`` has a row for each.
+        hold_outs: ``(parameters, samples) -> {name: (claim, problems)}``: by name of a held-out property, a text that
+            says how the split is held out of training, and the samples that violate the claim. ``graphbench verify``
+            has a row for each.
         statistics: ``(parameters, samples) -> {name: one float64 per graph}``: statistics on the card in addition to
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
@@ -82,18 +83,18 @@ class Generator:
         unique: Whether every graph of a split must differ from all others.
         unique_inputs: Whether graphs of the same nodes and edges differ if an input does.
         scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
-        masks_cells: Whether masks and classes may hold -1; such cells are excluded from losses and scores.
-        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, such as an
-            exact one or a lookup table of the training data, whose scores are reported with those of the models.
-        different: ``samples -> {what: number}``: number of distinct parts, such as paths, of which the samples consist.
+        masks_cells: Whether masks and classes may hold -1; cells with -1 are excluded from losses and scores.
+        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, e.g. an
+            exact solver or a lookup table of the training data; their scores are reported with the models' scores.
+        different: ``samples -> {name: number}``: number of distinct parts (e.g. paths) that make up the samples.
         redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one; replaces seeds among
             the parameters (``graphbench.data.arrays.seeds.redrawn_seed``). The key of a split differs in any case.
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
         limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
-            graph per split, whose size it says; None if a limit is a number of samples.
+            graph per split: the parameter is the size of the graph. None if a limit is a number of samples.
         drawn: Whether samples can be drawn; False for datasets that are read from files alone.
-        environment: What else the bits of samples depend on, such as the machine and versions of a simulator; None if
-            they are the same everywhere. Samples have it among their facts as ``environment``, so that
+        environment: Further facts that the bits of samples depend on, e.g. the machine and versions of a simulator;
+            None if the bits are the same everywhere. Samples have it among their facts as ``environment``, so that
             ``graphbench verify`` asks for equal bits only where the environment is the same.
     """
 
@@ -160,11 +161,11 @@ class Recorded:
     Attributes:
         columns: Names of the numbers of an outcome.
         key: ``graph -> key``: identifies the content of a graph, for ``Samples`` of one graph.
-        measure: ``(effort, number, graph) -> outcome``: the costly work. Numbers on which no label depends, such as
+        measure: ``(effort, number, graph) -> outcome``: the costly work. Numbers on which no label depends, e.g.
             processor time, may differ between runs.
         label: ``(effort, outcome) -> feature -> value``: a pure function.
         cpu_seconds: ``outcome -> CPU seconds`` that measuring it took; None if outcomes do not record it.
-        problem: ``(effort, key, outcome) -> what is wrong`` with a row of a table, None if it is possible.
+        problem: ``(effort, key, outcome) -> problem`` of a row of a table, as text; None if the outcome is possible.
     """
 
     columns: tuple[str, ...]
@@ -188,17 +189,17 @@ class Labeller:
             ``scalar(d)`` with d columns; it is the same for both directions of an edge. A text is a string.
         check: ``(graph, values) -> problems``: checks the label against an independent implementation.
         failed: Feature, a mask of graphs, that marks graphs without a label: the labeller failed, or the label did not
-            pass the check. All other values of such a graph are -1, and texts are empty.
+            pass the check. All other values of a marked graph are -1, and texts are empty.
         statistics: ``labelled samples -> {name: one float64 per graph}``, nan for graphs without a label.
         baselines: ``graphs -> {predictor: objective value per graph, float64}`` of heuristics that need no training.
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
         recorded: How outcomes are recorded, for labels so costly that they are published; ``label`` is then not called.
         label_many: ``(effort, numbers, graphs) -> one label or exception per graph``, for solvers that take less time
-            for many graphs together; every label is that which ``label`` gives, and an exception that which it raises.
+            for many graphs together; every label or exception is the same that ``label`` gives or raises.
             If ``label_many`` raises an error that is not of this package, ``label`` is called for each graph.
-        agreement: ``feature -> labels of graphs by all labellers of a task -> problems``: what contradicts each other,
-            such as answers of two solvers; checked when the labels of a task have been made.
+        agreement: ``feature -> labels of graphs by all labellers of a task -> problems``: labels that contradict each
+            other, e.g. answers of two solvers; checked when the labels of a task have been made.
     """
 
     name: str

@@ -35,14 +35,14 @@ class Problem:
         bound: Field with the proved bound of the objective; -1 where a graph has none.
         fields: Further fields of a batch that :attr:`checked` uses if the batch has them.
         checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;
-            int64 ``[2, E]``; and those of the named fields that the batch has. Raises ``DecodingError`` for graphs on
+            int64 ``[2, E]``; and the named fields that the batch has. Raises ``DecodingError`` for graphs on
             which the problem is not defined.
         decode: ``(graphs, scores, **options) -> solution``: feasible solutions made from a model's scores, int32 with
             one row per item; the defaults of its keyword arguments are the defaults of the options.
         check_options: ``(**options) -> None``: raises ``DecodingError`` for an invalid value.
         objectives: ``(graphs, solution) -> int64 [G]``: the objectives of feasible solutions; raises ``DecodingError``
             for an infeasible one. It shares no code with :attr:`decode`.
-        surrogate: Name of the loss that trains without solutions (``graphbench.models.surrogates``); None for none.
+        surrogate: Name of the loss that trains without solutions (``graphbench.models.surrogates``), or None.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Rules: trivial predictors that read the inputs of a graph and learn nothing.
 
-A domain brings rules (``Domain(rules={...})``), and a card names those of its task: ``task: {rules: {structural:
-<domain>.<name>}}``. ``graphbench verify --update`` scores every rule beside the predictors that read training labels.
+A domain brings rules (``Domain(rules={...})``), and a card names the rules of its task:
+``task: {rules: {structural: <domain>.<name>}}``. ``graphbench verify --update`` scores every rule in addition to the
+predictors that read training labels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which source the samples of a dataset come from: its generator, files of its domain, or a reader of the user's."""
+"""The choice of the source of samples: the dataset's generator, files of its domain, or a reader from the user."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     """Return the source of files that a user selects for a dataset.
 
     Raises:
-        ArgumentError: If there is no such source.
+        ArgumentError: If the source does not exist.
     """
     if callable(source):
         return _source_of_reader(source)
     try:
-        found: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
+        registered: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
-        known = (GENERATED, *(name for name, own in _sources_of(card.domain).items() if not own.part_of))
+        names = (GENERATED, *(name for name, candidate in _sources_of(card.domain).items() if not candidate.part_of))
         raise ArgumentError(
-            f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
-            f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
+            f"source={source!r} is unknown for {card.id}{closest(source, names)} (there are "
+            f"{', '.join(map(repr, names))}; a source of another domain is named <domain>.<name>){about_broken()}"
         ) from error
-    return found
+    return registered
 
 
 def _sources_of(domain: str) -> Mapping[str, FileSource]:
@@ -75,7 +75,7 @@ def source_name(card: Card) -> str:
 
 
 def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None:
-    """Return the source of files of a domain whose runs have a protocol; None for other protocols.
+    """Return the source of files of a domain that sets a protocol for its runs; None for other protocols.
 
     A protocol is the name of a source, and may name one of several collections of its files after a colon.
     """
@@ -108,21 +108,21 @@ def sourced_card(
     """
     if source == GENERATED:
         if folder is not None or download:
-            what = "download is" if folder is None else f"folder={str(folder)!r} is"
+            arguments = "download is" if folder is None else f"folder={str(folder)!r} is"
             raise ArgumentError(
-                f"{what} for files that are not generated; name their source, such as source='official' "
+                f"{arguments} for files that are not generated; name their source, such as source='official' "
                 "(--source official), or use root= (--root) for generated data"
             )
         return card
-    found = find_source(card, source)
-    place = None if folder is None else checked_path("folder", folder)
+    file_source = find_source(card, source)
+    files_folder = None if folder is None else checked_path("folder", folder)
     home = default_root() if root is None else checked_path("root", root)
-    asked = source if isinstance(source, str) else found.name
-    return found.card(card, _folder_of_source(found, asked, place, download, home, progress))
+    source_name = source if isinstance(source, str) else file_source.name
+    return file_source.card(card, _folder_of_source(file_source, source_name, files_folder, download, home, progress))
 
 
 def _folder_of_source(
-    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None
+    source: FileSource, source_name: str, folder: Path | None, download: bool, root: Path, progress: bool | None
 ) -> Path:
     """Return the folder of a source's files; download them first if requested."""
     if download:
@@ -130,16 +130,17 @@ def _folder_of_source(
             raise ArgumentError(f"folder={str(folder)!r} and download exclude each other; give one of them")
         if not source.downloads:
             raise ArgumentError(
-                f"no download is registered for source={asked!r}; get its files yourself, and give folder= (--folder)"
+                f"no download is registered for source={source_name!r}; get its files yourself, and give folder= "
+                "(--folder)"
             )
         return fetch(source.name, source.downloads, root, progress)
     if folder is not None:
         return folder
-    place = download_folder(source.name, source.downloads, root)
-    if not source.downloads or not place.is_dir():
+    downloaded = download_folder(source.name, source.downloads, root)
+    if not source.downloads or not downloaded.is_dir():
         hint = f", or download=True (--download), which fetches {_amount(source.downloads)}" if source.downloads else ""
-        raise ArgumentError(f"source={asked!r} needs folder= (--folder), the folder of its files{hint}")
-    return place
+        raise ArgumentError(f"source={source_name!r} needs folder= (--folder), the folder of its files{hint}")
+    return downloaded
 
 
 def _amount(downloads: Downloads) -> str:

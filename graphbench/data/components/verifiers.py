@@ -1,4 +1,4 @@
-"""Judges: the functions of a domain that read whole structures, given as answers to samples, and score each."""
+"""Verifiers (judges): functions of a domain that read whole structures, given as answers to samples, and score each."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 NODES, EDGES, EDGE_INDEX = "num_nodes", "num_edges", "edge_index"
-"""The fields that graphs given as flat arrays have beside those of the domain: int64 ``[S]``, int64 ``[S]`` and
-integers ``[2, E]``, whose nodes count within each graph. A graph that is missing has no node."""
+"""The fields of graphs given as flat arrays, in addition to the domain's fields: int64 ``[S]``, int64 ``[S]`` and
+integers ``[2, E]``. Node ids count from 0 in each graph. A missing graph has no node."""
 MOST_PER_GRAPH = 2**31 - 1
 """Most nodes, and most edges, of one graph that is given as flat arrays: sums over graphs then fit into int64."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a judge says of the answers to some samples.
+    """The verdict of a verifier on the answers to some samples.
 
     Attributes:
         values: Metric -> value of every answer, float64 ``[S]``; the metric is their mean. nan where an answer does not
-            count, such as the size of one that is wrong.
-        reasons: integers ``[S]``, why an answer is wrong, by its place in :attr:`texts`; 0 for a right one.
-        texts: The reasons in words; the first is that of right answers, and empty.
-        groups: The part of the samples to which each belongs, ``[S]``, whose scores stand beside the whole; empty where
-            there are no parts.
-        details: Number of an answer -> what is wrong with it, of answers that cannot be read.
+            count, e.g. the size of a wrong answer.
+        reasons: integers ``[S]``, why an answer is wrong, as an index into :attr:`texts`; 0 for a correct answer.
+        texts: The reasons in words; the first text belongs to correct answers and is empty.
+        groups: The part of the samples to which each sample belongs, ``[S]``; every part has scores in addition to the
+            scores of the whole. Empty where there are no parts.
+        details: Number of an answer -> its fault in words, for answers that cannot be read.
     """
 
     values: Mapping[str, NDArray[np.float64]]
@@ -46,7 +46,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge of answers.
+    """A verifier of answers.
 
     Answers come in any of these forms: a sequence with one item per sample, each a mapping with the arrays of one graph
     (:data:`EDGE_INDEX` and fields of the domain), the content of a file (bytes), a path, an object of the domain, or
@@ -55,17 +55,17 @@ class Judge:
 
     Attributes:
         name: ``<domain>.<name>``, as cards write it.
-        answers: What answers are called, in the plural.
+        answers: The noun for answers, in the plural.
         forms: The forms that an answer may have, in words.
         graph_fields: Field of the graph of an answer -> whether it belongs to nodes or edges.
         fields: The features of samples that it reads: texts as sequences of strings, others as arrays ``[S]``.
-        metrics: The metrics whose values it gives.
+        metrics: The metrics for which it gives values.
         endings: Endings of the names of files that hold one answer.
         judge: ``(fields, answers) -> judgement``. A wrong or malformed answer is counted; it raises no error. Raises a
-            ``GraphBenchError`` if there are not as many answers as samples, or a sample cannot be judged.
+            ``GraphBenchError`` if there are not as many answers as samples, or a sample cannot be verified.
         arrays: ``answers -> flat arrays`` of all graphs, which :attr:`judge` takes.
-        floors: ``samples -> {name: answers}``, those of trivial programs.
-        solvers: ``samples -> {name: answers}``, those of reference programs.
+        floors: ``samples -> {name: answers}``, the answers of trivial baselines.
+        solvers: ``samples -> {name: answers}``, the answers of reference programs.
     """
 
     name: str

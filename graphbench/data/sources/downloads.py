@@ -46,15 +46,15 @@ _CHUNK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte
 _TRIES = 3
 _PAUSE = 1.0  # seconds before the next try
-_GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
-_MOST_FILES = 1_000_000
+_GROWTH = 50  # an archive without a registered unpacked size may hold this many times its size
+_MAX_FILES = 1_000_000
 _RANGE_REFUSED = 416
 _DAMAGE = (None, errno.EINVAL)  # numbers of errors of the system that a damaged archive causes
 _UNPACKING = (
     *(*PACKED_ERRORS, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError),
     *(LookupError, struct.error),
 )
-_MOST_DESCRIPTION = 1 << 20  # bytes of names and attributes of an entry of a tarball
+_MAX_DESCRIPTION = 1 << 20  # bytes of names and attributes of an entry of a tarball
 _DESCRIPTIONS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
@@ -113,9 +113,9 @@ def fetch(name: str, downloads: Downloads, root: Path, progress: bool | None = N
     An interrupted download is resumed; a lock serialises processes that need the same files.
 
     Raises:
-        StoreError: If a server cannot be reached or sends another file than the registered one, an archive is unsafe,
+        StoreError: If a server cannot be reached or sends another file than the registered file, an archive is unsafe,
             or the folder cannot be written.
-        ChecksumMismatch: If a file's content is not the registered one.
+        ChecksumMismatch: If a file does not have the registered checksum.
     """
     folder = download_folder(name, downloads, root)
     with clear_errors(folder, "create"):
@@ -182,14 +182,14 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
                 _LOG.info("%s: %s; trying again", download.url, error)
                 time.sleep(_PAUSE * (further + 1))
     if download.sha256:
-        sum_, found, expected = "SHA-256", file_sha256(file), download.sha256
+        sum_, actual, expected = "SHA-256", file_sha256(file), download.sha256
     else:
         with open_regular(file) as stream:
-            sum_, found, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
-    if found != expected:
+            sum_, actual, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
+    if actual != expected:
         file.unlink()
         raise ChecksumMismatch(
-            f"{download.url} has the {sum_} {found}, not the registered {expected}: the file has "
+            f"{download.url} has the {sum_} {actual}, not the registered {expected}: the file has "
             "changed or was damaged on the way; try again, or get the files by other means and give their folder"
         )
 
@@ -261,7 +261,7 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
 
 
 class BoundedTarInfo(tarfile.TarInfo):
-    """An entry of a tarball; entries that describe others, which are read whole, have a limit."""
+    """An entry of a tarball; entries that describe other entries are read whole, so their size is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> tarfile.TarInfo:  # type: ignore[override]
@@ -270,10 +270,10 @@ class BoundedTarInfo(tarfile.TarInfo):
         Raises:
             FileFault: If it is the description of another entry, and a long one.
         """
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _DESCRIPTIONS and not 0 <= found.size <= _MOST_DESCRIPTION:
-            raise FileFault(f"is damaged: it describes a file in {found.size:,} bytes")
-        return found
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in _DESCRIPTIONS and not 0 <= entry.size <= _MAX_DESCRIPTION:
+            raise FileFault(f"is damaged: it describes a file in {entry.size:,} bytes")
+        return entry
 
 
 _Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, problem, content; None for folders
@@ -306,8 +306,8 @@ def _extract(download: Download, content: Path, most: int, members: Iterator[_En
     for number, (name, size, wrong, source) in enumerate(members, start=1):
         total += size
         problem = wrong or path_problem(name)
-        if number > _MOST_FILES:
-            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        if number > _MAX_FILES:
+            problem = f"is beyond the {_MAX_FILES:,} files allowed"
         elif total > most:
             problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
         target = content / name

@@ -1,10 +1,10 @@
 """Tensors of files that ``torch.save`` wrote, read without unpickling: no class is looked up and nothing is called.
 
-Such a file is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages, and a file
-for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors, numbers,
-texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of sets are
-numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is read where it is
-written, without compression, so memory is bounded by the size of the file.
+A file of ``torch.save`` is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages,
+and a file for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors,
+numbers, texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of
+sets are numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is not
+compressed and is read in place, so memory is bounded by the size of the file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from graphbench.core.errors import StoreError
 from graphbench.core.untrusted import open_regular, require_regular, shown
 from graphbench.core.zip_files import require_stored_entries
 
-_MOST_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
-_MOST_INSTRUCTIONS = 1 << 25
-_MOST_KEPT = 1 << 23  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
-_MOST_AXES = 32  # of a tensor
-_MOST_WIDE = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
+_MAX_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
+_MAX_INSTRUCTIONS = 1 << 25
+_MAX_KEPT_OBJECTS = (
+    1 << 23
+)  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
+_MAX_AXES = 32  # of a tensor
+_INTEGER_LIMIT = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
 _LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
-_MOST_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
-_MOST_COPIED = 1 << 27  # bytes of tensors that are copied from a file, beside two copies of all that it holds
+_MAX_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
+_MAX_COPIED = 1 << 27  # bytes of tensors copied from a file, in addition to two copies of the whole file
 _BYTE_ORDER = 16  # bytes of the entry that names the byte order, at most
 _TYPES = {
     "DoubleStorage": "<f8",
@@ -74,9 +76,9 @@ _MARK = object()
 
 
 def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
-    """Return what ``torch.save`` wrote: tensors as arrays, inside lists, tuples, sets and dictionaries.
+    """Return the objects that ``torch.save`` wrote: tensors as arrays, inside lists, tuples, sets and dictionaries.
 
-    bfloat16 becomes float32, all other types stay what they are.
+    bfloat16 becomes float32; all other types stay the same.
 
     Args:
         path: The file.
@@ -101,8 +103,8 @@ def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
     entries = [name for name in sizes if name.endswith("/data.pkl") or name == "data.pkl"]
     if len(entries) != 1:
         raise _Refused("it has no data.pkl")
-    if sizes[entries[0]] > _MOST_INSTRUCTION_BYTES:
-        raise _Refused(f"it has a data.pkl of more than {_MOST_INSTRUCTION_BYTES:,} bytes")
+    if sizes[entries[0]] > _MAX_INSTRUCTION_BYTES:
+        raise _Refused(f"it has a data.pkl of more than {_MAX_INSTRUCTION_BYTES:,} bytes")
     root = entries[0][: -len("data.pkl")]
     order = b"little"
     if (written := sizes.get(f"{root}byteorder")) is not None:
@@ -121,7 +123,7 @@ def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
             raise _Refused(f"it has the storage {shown(key, 60)} as {first} and as {kind}")
         return values
 
-    return _Machine(storage, _MOST_COPIED + 2 * sum(sizes.values())).run(archive.read(entries[0]))
+    return _Machine(storage, _MAX_COPIED + 2 * sum(sizes.values())).run(archive.read(entries[0]))
 
 
 def _mapped(archive: ZipFile, name: str, path: Path, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -159,8 +161,8 @@ class _Machine:
         kept = 0
         for number, (opcode, argument, _) in enumerate(pickletools.genops(instructions)):
             kept += _KEEPING.get(opcode.name, 0)
-            if number > _MOST_INSTRUCTIONS or kept > _MOST_KEPT:
-                raise _Refused(f"its data.pkl has more than {_MOST_KEPT:,} collections and texts")
+            if number > _MAX_INSTRUCTIONS or kept > _MAX_KEPT_OBJECTS:
+                raise _Refused(f"its data.pkl has more than {_MAX_KEPT_OBJECTS:,} collections and texts")
             if opcode.name == "STOP":
                 return self._stack.pop()
             self._follow(opcode.name, argument)
@@ -186,9 +188,9 @@ class _Machine:
         elif name == "BINPERSID":
             stack.append(self._stored(stack.pop()))
         elif name in ("REDUCE", "BUILD"):
-            given = stack.pop()
+            arguments = stack.pop()
             # BUILD would set attributes: torch does so for the metadata of ordered dictionaries, which is left out
-            stack[-1] = self._made(stack[-1], given) if name == "REDUCE" else stack[-1]
+            stack[-1] = self._made(stack[-1], arguments) if name == "REDUCE" else stack[-1]
         elif name in _GROUPS:
             self._group(name)
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
@@ -243,30 +245,30 @@ class _Machine:
             raise _Refused(f"storage {shown(key, 40)} has {len(values):,} numbers, not as many as it says")
         return values.view(_BFloat) if name == "BFloat16Storage" else values
 
-    def _made(self, what: Any, given: Any) -> Any:
-        if not isinstance(what, _Global):
+    def _made(self, function: Any, arguments: Any) -> Any:
+        if not isinstance(function, _Global):
             raise _Refused("it calls what is no function")
-        if not isinstance(given, tuple):
-            raise _Refused(f"it calls {what.name.replace(' ', '.')} without a tuple of values")
-        if what.name == _TENSOR and len(given) >= 4:
-            return self._tensor(*given[:4])
-        if what.name in _SETS and all(isinstance(part, (list, tuple)) for part in given[:1]):
-            return set(map(_key, given[0])) if given else set()
-        if what.name == _ORDERED and not given:
+        if not isinstance(arguments, tuple):
+            raise _Refused(f"it calls {function.name.replace(' ', '.')} without a tuple of values")
+        if function.name == _TENSOR and len(arguments) >= 4:
+            return self._tensor(*arguments[:4])
+        if function.name in _SETS and all(isinstance(part, (list, tuple)) for part in arguments[:1]):
+            return set(map(_key, arguments[0])) if arguments else set()
+        if function.name == _ORDERED and not arguments:
             return {}
-        raise _Refused(f"it calls {what.name.replace(' ', '.')} with {len(given)} values")
+        raise _Refused(f"it calls {function.name.replace(' ', '.')} with {len(arguments)} values")
 
     def _tensor(self, values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
         """Return a tensor of a storage; the bytes of all tensors that are copied are counted."""
-        found = _strided(values, offset, size, stride)
+        tensor = _strided(values, offset, size, stride)
         halves = values.dtype == _BFloat
-        if halves or not found.flags.c_contiguous:
-            self._left -= found.size * (8 if halves else found.itemsize)  # of two bytes and of four, on the way
+        if halves or not tensor.flags.c_contiguous:
+            self._left -= tensor.size * (8 if halves else tensor.itemsize)  # the conversion makes two 4-byte arrays
             if self._left < 0:
                 raise _Refused("its tensors repeat their storages again and again")
         if halves:
-            return (found["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
-        return np.ascontiguousarray(found).reshape(size)
+            return (tensor["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.ascontiguousarray(tensor).reshape(size)
 
 
 def _text(value: Any) -> str:
@@ -277,11 +279,11 @@ def _text(value: Any) -> str:
 
 
 def _key(value: Any) -> Any:
-    """Return a key of a dictionary or a member of a set, whose hash is quick and not chosen by the file's author."""
-    if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _MOST_WIDE):
+    """Return a key of a dictionary or member of a set; its hash is quick and not chosen by the file's author."""
+    if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _INTEGER_LIMIT):
         return value
-    what = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
-    raise _Refused(f"it has a {what} as a key or in a set; keys are numbers and texts")
+    kind = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
+    raise _Refused(f"it has a {kind} as a key or in a set; keys are numbers and texts")
 
 
 _BFloat = np.dtype([("upper", "<u2")])  # the upper half of a float32
@@ -301,7 +303,9 @@ _LITERALS = (
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
 )
 _GROUPS = ("TUPLE", "LIST", "DICT", "FROZENSET", "APPENDS", "SETITEMS", "ADDITEMS")
-_KEEPING: dict[str, int] = {  # instruction -> how often it counts against _MOST_KEPT; a tensor takes some hundred bytes
+_KEEPING: dict[
+    str, int
+] = {  # instruction -> how often it counts against _MAX_KEPT_OBJECTS; a tensor takes some hundred bytes
     **dict.fromkeys(("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"), 1),
     **dict.fromkeys(("LIST", "DICT", "FROZENSET", "GLOBAL", "STACK_GLOBAL"), 1),
     **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"), 1),
@@ -314,10 +318,10 @@ def _strided(values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
     if not isinstance(values, np.ndarray) or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise _Refused("a tensor has no storage, or no size")
     numbers = (offset, *size, *stride)
-    if len(size) != len(stride) or not all(type(n) is int and 0 <= n < _MOST_WIDE for n in numbers):
+    if len(size) != len(stride) or not all(type(n) is int and 0 <= n < _INTEGER_LIMIT for n in numbers):
         raise _Refused("a tensor has an offset, sizes and strides that do not fit together")
-    if len(size) > _MOST_AXES or math.prod(size) > max(len(values), _MOST_REPEATED):
-        raise _Refused(f"a tensor of the sizes {size[:_MOST_AXES]} repeats a storage of {len(values):,} numbers")
+    if len(size) > _MAX_AXES or math.prod(size) > max(len(values), _MAX_REPEATED):
+        raise _Refused(f"a tensor of the sizes {size[:_MAX_AXES]} repeats a storage of {len(values):,} numbers")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if all(size) and last >= len(values):
         raise _Refused(f"a tensor ends at number {last:,} of a storage of {len(values):,}")

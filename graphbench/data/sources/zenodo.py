@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from graphbench.core.errors import StoreError
 
 _TIMEOUT = 60.0
-_MOST_BYTES = 1 << 22  # of the description of a record
+_MAX_BYTES = 1 << 22  # of the description of a record
 _MD5 = re.compile(r"md5:([0-9a-f]{32})")
 
 
@@ -34,7 +34,7 @@ class ZenodoFiles:
 
     @property
     def identity(self) -> str:
-        """What distinguishes these files from others."""
+        """The facts that distinguish these files from other files."""
         return "|".join((self.site, str(self.record), *self.names))
 
     def url(self, name: str) -> str:
@@ -45,12 +45,12 @@ class ZenodoFiles:
         """Return name -> size in bytes and MD5 sum, as the record states them.
 
         Raises:
-            StoreError: If the record cannot be reached, or does not state them.
+            StoreError: If the record cannot be reached, or does not state size and MD5 sum.
         """
         address = f"{self.site}/api/records/{self.record}"
         try:
             with closing(urlopen(address, timeout=_TIMEOUT)) as answer:
-                content: Any = json.loads(answer.read(_MOST_BYTES))
+                content: Any = json.loads(answer.read(_MAX_BYTES))
         except (URLError, HTTPException, OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             raise StoreError(
@@ -58,15 +58,19 @@ class ZenodoFiles:
                 "and give their folder"
             ) from error
         files = content.get("files") if isinstance(content, dict) else None
-        given = {str(own.get("key")): own for own in files if isinstance(own, dict)} if isinstance(files, list) else {}
-        found = {}
+        entries = (
+            {str(entry.get("key")): entry for entry in files if isinstance(entry, dict)}
+            if isinstance(files, list)
+            else {}
+        )
+        checksums = {}
         for name in self.names:
-            own = given.get(name, {})
-            size, checksum = own.get("size"), _MD5.fullmatch(str(own.get("checksum")))
+            entry = entries.get(name, {})
+            size, checksum = entry.get("size"), _MD5.fullmatch(str(entry.get("checksum")))
             if type(size) is not int or size < 0 or checksum is None:
                 raise StoreError(
                     f"{address} states no size and MD5 sum of {name}; the record may have been replaced or restricted: "
                     "get the files by other means and give their folder"
                 )
-            found[name] = size, checksum[1]
-        return found
+            checksums[name] = size, checksum[1]
+        return checksums

@@ -22,11 +22,11 @@ from graphbench.data.components.generators import Generator, Labeller
 def compact(schema: Schema, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32 (or the type that the generator declares) or packed in float16, masks uint8, class numbers,
+    Scalars are float32 (or the type that the generator declares) or quantised to float16, masks uint8, class numbers,
     pointers and node ids the smallest safe integer; if cells may be masked, masks and class numbers are int8.
 
     Raises:
-        GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
+        GenerationError: If arrays are missing, or their rows, columns or values do not match the card's features.
     """
     names = {f.name for f in schema.stored_features}
     if set(samples.values) != names:
@@ -76,15 +76,15 @@ def compact(schema: Schema, samples: Samples, maker: Generator | Labeller) -> Sa
 
 def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str | None:
     """Return the problem with the shape of the rows of a feature's array, or None."""
-    own = feature.row_shape
-    allowed = {own: "one row per item"}
+    row_shape = feature.row_shape
+    allowed = {row_shape: "one row per item"}
     if feature.location is Location.EDGE and not directed:
-        allowed[2, *own] = "a value per direction"
+        allowed[2, *row_shape] = "a value per direction"
     if values.shape[1:] in allowed:
         return None
-    shapes = " or ".join(f"{['rows', *shape]} ({what})".replace("'", "") for shape, what in allowed.items())
-    what = f"({feature.type_name} at {feature.location}s)"
-    return f"{what} has the shape {list(values.shape)}; the card asks for {shapes}"
+    shapes = " or ".join(f"{['rows', *shape]} ({rows})".replace("'", "") for shape, rows in allowed.items())
+    feature_type = f"({feature.type_name} at {feature.location}s)"
+    return f"{feature_type} has the shape {list(values.shape)}; the card asks for {shapes}"
 
 
 def _compact_hints(schema: Schema, samples: Samples, maker: Generator | Labeller, nodes: int) -> Trajectories | None:

@@ -44,8 +44,8 @@ def first_graphs_hash(schema: Schema, arrays: Mapping[str, Array], count: int) -
         chosen[feature.name] = values.astype(ids, copy=False) if feature.kind in _NODE_IDS else values
     hints = stored_trajectories(arrays)
     if hints is not None:
-        own = hints.take(np.arange(count)).compact(HintLayout(schema.hints, nodes)).arrays()
-        chosen |= {name: _smallest_pointer(a) if name.endswith("ptr") else a for name, a in own.items()}
+        hint_arrays = hints.take(np.arange(count)).compact(HintLayout(schema.hints, nodes)).arrays()
+        chosen |= {name: _smallest_pointer(a) if name.endswith("ptr") else a for name, a in hint_arrays.items()}
     return samples_hash(chosen)
 
 
@@ -55,12 +55,12 @@ def labelled_hash(graphs: str, labels: str) -> str:
 
 
 def viewed_hash(stored: str, view: str, version: int) -> str:
-    """Return the hash of graphs in a view, from that of the stored graphs."""
+    """Return the hash of graphs in a graph representation, from the hash of the stored graphs."""
     return hashlib.sha256(f"view|{view}|{version}|{stored}".encode()).hexdigest()
 
 
 def selection_hash(first_graphs: str, numbers: Array) -> str:
-    """Return the hash of selected graphs, from that of graphs 0 to the largest selected number, and the numbers."""
+    """Return the hash of selected graphs, from their numbers and the hash of graphs 0 to the largest number."""
     digest = hashlib.sha256(f"selection|{first_graphs}|".encode())
     digest.update(np.ascontiguousarray(numbers, "<i8").data)
     return digest.hexdigest()

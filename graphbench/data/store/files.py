@@ -78,7 +78,7 @@ def _lay_out(path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str
     """Create an HDF5 file with allocated but unwritten arrays; return their offsets in bytes."""
     import h5py
 
-    path.write_bytes(bytes(_HEADER_BYTES))  # a full disk raises an ordinary error here, clearer than that of HDF5
+    path.write_bytes(bytes(_HEADER_BYTES))  # a full disk raises an ordinary error here, clearer than the error of HDF5
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_layout(h5py.h5d.CONTIGUOUS)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -111,10 +111,10 @@ def map_arrays(path: Path) -> dict[str, Array]:
     import h5py
 
     with _open_arrays(path) as file:
-        found = {name.decode(): h5py.h5d.open(file.id, name) for name in file.id}
-        places = {name: (array.get_offset(), array.shape, array.dtype) for name, array in found.items()}
+        handles = {name.decode(): h5py.h5d.open(file.id, name) for name in file.id}
+        locations = {name: (array.get_offset(), array.shape, array.dtype) for name, array in handles.items()}
         content = np.memmap(path, np.uint8, "c")
-        return {name: _map_array(path, content, *place) for name, place in places.items()}
+        return {name: _map_array(path, content, *location) for name, location in locations.items()}
 
 
 def file_attribute(path: Path, name: str) -> Any:
@@ -158,12 +158,14 @@ def _map_array(
     raise StoreError(f"{path} holds an array that is not contiguous or was never written; delete it to rebuild")
 
 
-def _check_format(path: Path, found: Any) -> None:
-    if found == FORMAT:
+def _check_format(path: Path, file_format: Any) -> None:
+    if file_format == FORMAT:
         return
-    if isinstance(found, int | np.integer) and found > FORMAT:
+    if isinstance(file_format, int | np.integer) and file_format > FORMAT:
         raise StoreError(
-            f"{path} has the store format {found}, newer than this version reads ({FORMAT}); "
+            f"{path} has the store format {file_format}, newer than this version reads ({FORMAT}); "
             "update graphbench, or choose another --root"
         )
-    raise StoreError(f"{path} has store format {found}, this version reads {FORMAT}; delete it and it will be rebuilt")
+    raise StoreError(
+        f"{path} has store format {file_format}, this version reads {FORMAT}; delete it and it will be rebuilt"
+    )

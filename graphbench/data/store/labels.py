@@ -1,4 +1,4 @@
-"""Labels beside the graphs that they belong to: which labeller made them, which graphs lack one, and both joined."""
+"""Labels and their graphs: labels that contradict each other, graphs without a label, and graphs joined with labels."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def label_folder(card: Card, labeller: str, folder: Path) -> Path:
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, draw and view."""
+    """Return the identifier of a dataset's data: the names of the graphs' and labels' folders, draw and view."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     draw = draw_suffix(card.data_seed)
     labels = (f"+{label_folder(card, labeller, graphs).name}" for labeller in card.labellers)
@@ -65,7 +65,7 @@ def find_file(split: str, count: int, folder: Path) -> str | None:
 def require_data_of(
     card: Card, folder: Path, expected: Mapping[str, Any] | None = None, *, of_labels: bool = False
 ) -> None:
-    """Refuse a folder whose manifest describes other data than a card: another dataset, version, draw or fingerprint.
+    """Refuse a folder if its manifest describes other data than a card: another dataset, version, draw or fingerprint.
 
     Keys that an older manifest lacks are not compared.
 
@@ -128,10 +128,10 @@ def library_versions() -> Mapping[str, str]:
     """Return the versions of the libraries used for generation."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in ("graphbench", "numpy", "numba", "h5py"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions

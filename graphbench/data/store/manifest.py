@@ -1,4 +1,4 @@
-"""The manifest of a folder: what its files hold, their checksums and hashes, and in which state each was checked."""
+"""The manifest of a folder: the content of its files, their checksums and hashes, and the checked state of each."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Manifest:
                 content: dict[str, Any] = load_json(self.path)
             for name, facts in content["files"].items():
                 _check_facts(name, facts)
-            found = content["format"]
+            file_format = content["format"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"{self.path} is damaged: it is no manifest with the files of the folder; restore this file, or delete "
                 f"{self.folder} and it will be rebuilt, bit for bit"
             ) from error
-        _check_format(self.path, found)
+        _check_format(self.path, file_format)
         return content
 
     def add_file(self, name: str, facts: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -55,8 +55,8 @@ class Manifest:
 
     def entry(self, name: str) -> dict[str, Any] | None:
         """Return the entry of a file, or None."""
-        found: dict[str, Any] | None = self.read()["files"].get(name)
-        return found if found is not None and is_file(self.folder / name) else None
+        facts: dict[str, Any] | None = self.read()["files"].get(name)
+        return facts if facts is not None and is_file(self.folder / name) else None
 
     def check(self, name: str, full: bool = False, content: Callable[[Path], str] | None = None) -> dict[str, Any]:
         """Check a file against its recorded checksums, and return its entry.
@@ -90,10 +90,10 @@ class Manifest:
             self._stamp(name, state, entry if content is not None else {"sha256": entry["sha256"]})
         return dict(entry)
 
-    def _require(self, path: Path, kind: str, found: str, recorded: str) -> None:
-        if found != recorded:
+    def _require(self, path: Path, kind: str, actual: str, recorded: str) -> None:
+        if actual != recorded:
             raise ChecksumMismatch(
-                f"{path} was changed or damaged: {kind} {found[:12]}... instead of {recorded[:12]}... as {self.path} "
+                f"{path} was changed or damaged: {kind} {actual[:12]}... instead of {recorded[:12]}... as {self.path} "
                 "says; delete this file and it will be rebuilt, bit for bit"
             )
 
@@ -101,7 +101,7 @@ class Manifest:
         return self.folder / f".{name}.checked"
 
     def _checked(self, name: str, state: Sequence[int]) -> tuple[str | None, str | None]:
-        """Return the checksum and the content hash that a file in a state was compared with; None for none."""
+        """Return the checksum and the content hash that a file in a state was compared with; None if there is none."""
         stamp = _CHECKED.get(self.folder.absolute() / name)
         if stamp is None or stamp[0] != state:
             stamp = self._stamped(name)
@@ -138,6 +138,6 @@ def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def _file_state(path: Path) -> list[int]:
-    """Return what changes with a file: no program can put its time of change (``ctime``) back."""
+    """Return the facts that change with a file: no program can reset the file's time of change (``ctime``)."""
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]

@@ -1,4 +1,4 @@
-"""Shards, the units of work of a build: runs of consecutive samples, each written to a small file."""
+"""Shards, the units of work of a build: consecutive samples that are written to a small file."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def build_shard(
         task: The split.
         first: Index of the first sample.
         last: One past the last.
-        redraws: index -> attempt, for samples whose first draw was a duplicate.
+        redraws: index -> attempt, for samples that were duplicates at the first draw.
         path: The file to write; if it exists and is intact, nothing is drawn, as a cluster may run a job twice.
         plugins: Plug-ins that the worker must load (:func:`graphbench.core.plugins.load_targets`).
     """
@@ -161,8 +161,8 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
 def read_shard(schema: Schema, path: Path) -> Samples:
     """Return the samples of a shard file, memory-mapped: the file stays open while they are referenced."""
     arrays = map_arrays(path)
-    own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
-    values = {f.name: stored_value(f, own) for f in schema.stored_features}
+    value_arrays = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
+    values = {f.name: stored_value(f, value_arrays) for f in schema.stored_features}
     hints = stored_trajectories(arrays)
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints)
 
@@ -174,8 +174,8 @@ def shard_hashes(path: Path) -> NDArray[np.uint64]:
 
 def shard_facts(path: Path) -> dict[str, Any]:
     """Return the facts of the samples of a shard file."""
-    found = file_attribute(path, _FACTS)
-    return {} if found is None else dict(json.loads(bytes(found)))
+    encoded = file_attribute(path, _FACTS)
+    return {} if encoded is None else dict(json.loads(bytes(encoded)))
 
 
 def arrays_of_split(schema: Schema, path: Path) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The files of an open split: that of its graphs, and one of labels for every labeller of its task."""
+"""The files of an open split: one file of graphs, and one file of labels for every labeller of the task."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
     """
     arrays = arrays_of_split(card.graph_schema, path)
     count = _count(arrays, limit)
-    found = dict(arrays)
+    joined = dict(arrays)
     for labeller, label_path in zip(card.labellers, label_paths, strict=True):
         schema = card.label_schemas[labeller]
         labels = arrays_of_split(schema, label_path)
@@ -73,8 +73,8 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
             )
         for feature in schema.features:
             for name in stored_names_of(feature):
-                found[name] = labels[name][_rows_of(feature, name, count)]
-    return count, found
+                joined[name] = labels[name][_rows_of(feature, name, count)]
+    return count, joined
 
 
 def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: int) -> str:
@@ -124,7 +124,7 @@ def first_numbers(graphs: NDArray[np.int64]) -> str:
 
 
 def _rows_of(feature: Feature, name: str, count: int) -> slice:
-    """Return the rows of an array of labels that belong to the first graphs, as files may hold labels of more."""
+    """Return the rows of an array of labels that belong to the first graphs; a file may hold labels of more graphs."""
     if feature.location is not Location.GRAPH:
         return slice(None)
     if feature.kind is Kind.TEXT:  # the characters of all texts, and one offset more than there are texts
