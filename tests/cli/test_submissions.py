@@ -10,7 +10,7 @@ import pytest
 import graphbench
 from graphbench.cli import main
 
-from ..reports.submissions.conftest import describe, place_of
+from ..leaderboard.submissions.conftest import describe, place_of
 
 DATASET = "clutrr/gen_23"
 LIMIT = 8

@@ -16,7 +16,7 @@ from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.trial import Status, Trial
 from graphbench.tuning.trials import Asked, Observer
 
-from ..reports.tuning.synthetic import make_trials
+from .report.synthetic import make_trials
 
 WHAT = {"dataset": "algoreas/mst_easy", "model": "gin_small", "metric": "f1", "method": "smac", "seed": 3}
 SETTINGS = {"what": WHAT, "space": {}, "limits": {"trials": 80, "walltime_limit": 3600.0, "workers": 1}}

@@ -4,7 +4,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ...evaluation.conftest import card, make_record
+from ..evaluation.conftest import card, make_record
 
 __all__ = ["bootstrapped", "card", "make_record", "replicates_around"]
 

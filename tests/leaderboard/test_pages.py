@@ -12,7 +12,7 @@ from graphbench.records.budgets import Budget
 from graphbench.records.files import load_records
 from graphbench.reports.pages import markdown_safe
 
-from ..parsed_page import ParsedPage
+from ..reports.parsed_page import ParsedPage
 from .conftest import bootstrapped, make_record
 
 ID = "algoreas/mst_medium"

@@ -16,7 +16,7 @@ from graphbench.tuning.report.sentences import comparison_text, importance_notes
 from graphbench.tuning.report.tables import best_grid, incumbent_grid, provenance_grid
 from graphbench.tuning.trial import Status, Trial
 
-from ..parsed_page import ParsedPage
+from ...reports.parsed_page import ParsedPage
 from .synthetic import BUDGETS, DEFAULT, make_result, make_trials
 
 HEADINGS = [
