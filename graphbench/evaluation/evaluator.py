@@ -383,13 +383,13 @@ class FeatureEvaluator(BaseEvaluator):
 
 def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score]:
     """Return the scores of parts of the samples; those whose primary metric is undefined are left out."""
-    found = {}
+    defined = {}
     for name, score in scores.items():
         try:
-            found[name] = score()
+            defined[name] = score()
         except EvaluationError as error:
             logger.info("the part %s is left out: %s", name, error)
-    return found
+    return defined
 
 
 def _is_whole(value: Any) -> bool:

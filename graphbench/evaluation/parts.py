@@ -39,11 +39,11 @@ def rows_of_parts(parts: Parts, items: Mapping[str, Items]) -> dict[str, NDArray
         parts: The parts by name.
         items: Output -> its checked items, one row per graph.
     """
-    found = {}
+    rows = {}
     for name, part in parts.items():
         size = np.abs(items[part.output].truth)
-        found[name] = (size if size.ndim == 1 else size.max(axis=1)) > part.above
-    return found
+        rows[name] = (size if size.ndim == 1 else size.max(axis=1)) > part.above
+    return rows
 
 
 def restricted(items: Items, rows: NDArray[np.bool_]) -> Items:

@@ -79,7 +79,7 @@ def references_on(card: Card, split: str, samples: SampleSet) -> SplitReferences
         split: Name of the split or part.
         samples: The samples, such as those that a model was scored on.
     """
-    same = (found for found in measured_references(card, split) if found.samples.is_same(samples))
+    same = (measured for measured in measured_references(card, split) if measured.samples.is_same(samples))
     return next(same, None)
 
 

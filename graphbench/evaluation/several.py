@@ -167,8 +167,8 @@ class OutputsEvaluator(SeveralOutputs):
             raise EvaluationError(f"y_pred lacks the output {missing[0]!r}; it has {', '.join(map(str, y_pred))}")
         if is_graphs(y_true):
             graphs = one_batch(y_true)
-            found = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
-            return {name: (truth, y_pred[name], owner) for name, (truth, owner) in found.items()}
+            targets = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
+            return {name: (truth, y_pred[name], owner) for name, (truth, owner) in targets.items()}
         if not isinstance(y_true, Mapping) or any(name not in y_true for name in self.parts):
             raise EvaluationError(f"y_true must be graphs, or a mapping with the outputs {', '.join(self.parts)}")
         owners = batch if isinstance(batch, Mapping) else dict.fromkeys(self.parts, batch)

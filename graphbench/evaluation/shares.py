@@ -38,9 +38,9 @@ def share_names(features: Sequence[Feature], names: Sequence[str]) -> dict[str, 
         features: The features of a card.
         names: Names of statistics.
     """
-    found = {f.name: [n for n in names if n.startswith(f"{f.name}_")] for f in features if f.kind is Kind.CATEGORICAL}
+    shares = {f.name: [n for n in names if n.startswith(f"{f.name}_")] for f in features if f.kind is Kind.CATEGORICAL}
     classes = {f.name: f.classes for f in features}
-    return {feature: own for feature, own in found.items() if len(own) == classes[feature]}
+    return {feature: columns for feature, columns in shares.items() if len(columns) == classes[feature]}
 
 
 def class_shares(feature: str, means: Mapping[str, float]) -> ClassShares:

@@ -58,8 +58,8 @@ def absurd_number(record: RunRecord) -> str:
         numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
     for name, points in record.curves.items():
         numbers[f"the curve {name}"] = max((max(abs(step), abs(value)) for step, value in points), default=None)
-    found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
-    return f"{found} is beyond {_MOST:g}" if found else ""
+    excessive = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
+    return f"{excessive} is beyond {_MOST:g}" if excessive else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,8 @@ def _are_partly_scored(records: Iterable[RunRecord]) -> bool:
         labels.append(record.budget.label)
         for split, count in record.graphs_scored.items():
             counts.setdefault(split, set()).add(count)
-    return any(len(found) > 1 for found in counts.values()) or any("scored on part of" in label for label in labels)
+    have_different_counts = any(len(distinct) > 1 for distinct in counts.values())
+    return have_different_counts or any("scored on part of" in label for label in labels)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -249,7 +249,7 @@ class RunRecord(StrictModel):
         unused = {name for name in ("replicates", "scores_stated") if not getattr(self, name)}
         content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
-        return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
+        return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
 def is_deterministic(record: RunRecord) -> bool:

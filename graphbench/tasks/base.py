@@ -285,8 +285,8 @@ class Task(ABC):
 
     def normalisation_batches(self, train: Any) -> Iterable[Any]:
         """Return batches of all training samples, from which models take statistics; none where they need none."""
-        found: Iterable[Any] = train.batches(_NORMALISATION_SAMPLES)
-        return found
+        batches: Iterable[Any] = train.batches(_NORMALISATION_SAMPLES)
+        return batches
 
     def normalisation_batch(self, train: Any) -> Any:
         """Return a batch of the first training samples, from which models take means; None where they need none.

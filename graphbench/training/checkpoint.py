@@ -128,11 +128,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if _HASH in facts:
         metadata = {_HASH: facts.pop(_HASH)}
         words = json.dumps(facts)
-    if metadata.get(_HASH, found := _content_hash(tensors, words)) != found:
+    if metadata.get(_HASH, content_hash := _content_hash(tensors, words)) != content_hash:
         raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
-    found = facts.pop("format", None)
-    if found != _FORMAT:
-        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train again")
+    file_format = facts.pop("format", None)
+    if file_format != _FORMAT:
+        raise CheckpointError(
+            f"the checkpoint {path} has format {file_format}, this version reads {_FORMAT}; train again"
+        )
     return tensors, facts
 
 
@@ -212,13 +214,13 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     Raises:
         CheckpointError: If the fingerprints differ; the message names the settings that do, such as the seed.
     """
-    found = facts.get("fingerprint")
-    if found == expected:
+    fingerprint = facts.get("fingerprint")
+    if fingerprint == expected:
         return
     differing = differing_settings(path.parent, config) or differing_weights(facts.get(RUN), config)
     what = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
     raise CheckpointError(
-        f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "
+        f"{path} belongs to another run (fingerprint {fingerprint}, this run has {expected}): "
         f"{what or 'its data are others, by content, parameters or draw'}; "
         f"choose another output folder, or pass {RESTART} to start again and overwrite it"
     )

@@ -90,12 +90,12 @@ def evaluate_splits(
     _require_model(model, scores)
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target) if isinstance(model, nn.Module) else model
-    found: SplitScores = {}
+    split_scores: SplitScores = {}
     for name, split in splits.items():
         task = task_of(split.card, {"decoding": decoding})
         options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
-        found |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
-    return found
+        split_scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
+    return split_scores
 
 
 def _require_model(model: Any, scores: str | None) -> None:
@@ -229,8 +229,8 @@ def evaluate_run(
         ConfigError: If a split does not exist, or the dataset's parameters, generator or files changed since the run.
     """
     options: dict[str, Any] = {"root": root, "limit": limit, "batch_size": batch_size, "device": device}
-    found = scores_of_run(path, splits, data=data, progress=progress, **options)
-    return found if data is None and load_config_of_run(path).datasets else next(iter(found.values()))
+    by_dataset = scores_of_run(path, splits, data=data, progress=progress, **options)
+    return by_dataset if data is None and load_config_of_run(path).datasets else next(iter(by_dataset.values()))
 
 
 def scores_of_run(
@@ -245,20 +245,20 @@ def scores_of_run(
     progress: bool | None = None,
 ) -> dict[str, SplitScores]:
     """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`."""
-    found: dict[str, SplitScores] = {}
+    by_dataset: dict[str, SplitScores] = {}
     for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
-        scores = found.setdefault(own.card.address, {})
+        scores = by_dataset.setdefault(own.card.address, {})
         chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card, own)
             scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
-    return found
+    return by_dataset
 
 
 def _warn_of_other_data(run: FinishedRun, card: Card, fingerprints: set[str]) -> None:
     record = record_path(run.folder, card.address if run.config.datasets else None)
-    for changed in {other_data(run.folder, record, card.address, found) for found in fingerprints} - {""}:
+    for changed in {other_data(run.folder, record, card.address, fingerprint) for fingerprint in fingerprints} - {""}:
         logger.warning("%s", changed)
 
 

@@ -105,17 +105,17 @@ def _merged_results(
 ) -> dict[str, dict[str, Any]]:
     """Return scores, samples and hashes of every split scored now or earlier, in the card's order."""
     sized = {name: score.graphs for name, score in scores.items() if name not in splits}
-    found: dict[str, dict[str, Any]] = {
+    results: dict[str, dict[str, Any]] = {
         "scores": {name: score.to_dict() for name, score in scores.items()},
         "graphs_scored": {**{name: split.stored_graphs for name, split in splits.items()}, **sized},
         "replicates": replicates_of(scores),
         "data_hashes": {name: split.content_hash for name, split in splits.items()},
     }
     if earlier is None:
-        return found
-    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in found}
-    merged = {key: kept[key] | own for key, own in found.items()}
-    return {key: _of_splits(own, card.all_splits) for key, own in merged.items()}
+        return results
+    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in results}
+    merged = {key: kept[key] | values for key, values in results.items()}
+    return {key: _of_splits(values, card.all_splits) for key, values in merged.items()}
 
 
 def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, Any]:
@@ -209,9 +209,9 @@ def _earlier_record(path: Path, **shared: Any) -> RunRecord | None:
         shared: Fields that must have the same value; that of another number of steps is of other weights.
     """
     try:
-        found = read_record(path)
+        record = read_record(path)
     except ResultError as error:
         if path.exists():
             logger.warning("the scores of an earlier record are lost: %s", error)
         return None
-    return found if all(getattr(found, name) == value for name, value in shared.items()) else None
+    return record if all(getattr(record, name) == value for name, value in shared.items()) else None

@@ -338,8 +338,8 @@ def _finish(
             answer[id_] = record_of(context, id_, learner, summary, splits, scores), scores
         for id_, (record, _) in answer.items():
             save_record(record, path=record_path(context.folder, id_ if len(answer) > 1 else None))
-    found = world.from_leader(answer)
-    return {id_: RunResult(record, learner.model, scores, context.folder) for id_, (record, scores) in found.items()}
+    finished = world.from_leader(answer)
+    return {id_: RunResult(record, learner.model, scores, context.folder) for id_, (record, scores) in finished.items()}
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,8 @@ def card_of_run(folder: Path, dataset: str) -> Card:
 
 
 def _facts_of(folder: Path, dataset: str) -> DataFacts | None:
-    found = read_run_data(folder)
-    return None if found is None else found.about(dataset)
+    run_data = read_run_data(folder)
+    return None if run_data is None else run_data.about(dataset)
 
 
 def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **options: Any) -> Splits:
@@ -175,8 +175,8 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
         dataset: Id of the data.
         fingerprint: Fingerprint of the data.
     """
-    found = read_run_data(folder)
-    place = None if found is None else found.about(dataset) or found
+    run_data = read_run_data(folder)
+    place = None if run_data is None else run_data.about(dataset) or run_data
     facts = read_record(record) if record.is_file() else place
     if facts is None or (facts.dataset, facts.data_fingerprint or fingerprint) == (dataset, fingerprint):
         return ""

@@ -52,9 +52,9 @@ class BinaryCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.true_positive, found.false_positive, found.false_negative, found.true_negative = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.true_positive, counts.false_positive, counts.false_negative, counts.true_negative = totals.tolist()
+        return counts
 
 
 class RightCounts:
@@ -83,9 +83,9 @@ class RightCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.right, found.total = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.right, counts.total = totals.tolist()
+        return counts
 
 
 class OutputSums:
@@ -124,10 +124,10 @@ class OutputSums:
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals."""
-        found = type(self)()
-        found.of_mask = self.of_mask
-        found.part, found.whole = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.of_mask = self.of_mask
+        sums.part, sums.whole = totals.tolist()
+        return sums
 
     @property
     def value(self) -> float:
@@ -162,9 +162,9 @@ class GraphRightCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.right, found.total = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.right, counts.total = totals.tolist()
+        return counts
 
 
 class GraphF1Sum:
@@ -191,9 +191,9 @@ class GraphF1Sum:
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals."""
-        found = type(self)()
-        found.sum, found.total = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.sum, sums.total = totals.tolist()
+        return sums
 
 
 def _f1_of_graphs(items: Items) -> Floats:
@@ -268,13 +268,13 @@ class ErrorSums:
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals; lowest and highest targets stay."""
-        found = type(self)()
-        found.rows = totals[0]
-        found.absolute, found.squared, moved, moved_squared = np.split(totals[1:], 4)
-        found.mean = moved / totals[0]
-        found.deviation = moved_squared - totals[0] * np.square(found.mean)
-        found.lowest, found.highest = self.lowest, self.highest
-        return found
+        sums = type(self)()
+        sums.rows = totals[0]
+        sums.absolute, sums.squared, moved, moved_squared = np.split(totals[1:], 4)
+        sums.mean = moved / totals[0]
+        sums.deviation = moved_squared - totals[0] * np.square(sums.mean)
+        sums.lowest, sums.highest = self.lowest, self.highest
+        return sums
 
 
 class Pairs:

@@ -149,12 +149,12 @@ def replicates(parts: Mapping[str, Any], value: Callable[[Mapping[str, Any]], fl
         return ()
     try:
         with np.errstate(all="ignore"):
-            found = [
+            values = [
                 value({name: parts[name].like(rows[r]) for name, rows in totals.items()}) for r in range(REPLICATES)
             ]
     except (EvaluationError, ZeroDivisionError):
         return ()
-    return tuple(float(f"{v:.8g}") for v in found) if np.isfinite(found).all() else ()
+    return tuple(float(f"{v:.8g}") for v in values) if np.isfinite(values).all() else ()
 
 
 def replicate_seed(dataset: str, split: str) -> int:

@@ -110,8 +110,8 @@ class ForecastEvaluator(BaseEvaluator):
     @property
     def sums(self) -> WeatherSums:
         """The running sums."""
-        found: WeatherSums = self._sums
-        return found
+        sums: WeatherSums = self._sums
+        return sums
 
     @property
     def climatology(self) -> Climatology | None:
@@ -153,13 +153,13 @@ class ForecastEvaluator(BaseEvaluator):
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of rollouts by lead time, as ``h<hours>``, ascending."""
-        known = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
-        found = {}
-        for ahead in known:
+        lead_times = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
+        scores = {}
+        for ahead in lead_times:
             sums = self._ahead[ahead]
             leading = {name: value for name, value in self._listed(sums).items() if name.endswith(LEADING)}
-            found[f"h{ahead}"] = self._score(sums, leading)
-        return found
+            scores[f"h{ahead}"] = self._score(sums, leading)
+        return scores
 
     def start(self) -> WeatherSums:
         """Return the sums of no forecast."""
@@ -291,17 +291,17 @@ class ForecastEvaluator(BaseEvaluator):
 
     def _of_variables(self, sums: WeatherSums) -> dict[str, float]:
         """Return variable -> mean squared error over all its levels."""
-        found: dict[str, list[float]] = {}
+        errors: dict[str, list[float]] = {}
         for channel, mse in zip(self.channels, sums.mse.tolist(), strict=True):
-            found.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
-        return {variable: float(np.mean(levels)) for variable, levels in found.items()}
+            errors.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
+        return {variable: float(np.mean(levels)) for variable, levels in errors.items()}
 
     def _listed(self, sums: WeatherSums) -> dict[str, float]:
         """Return the scores of the headline channels by name."""
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         columns = {name: getattr(sums, name) for name in OF_CHANNELS}
         for c, channel in enumerate(self.channels):
             level = self.convention.variable_and_level(channel)[1]
             if level is None or level in HEADLINES:
-                found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
-        return {name: value for name, value in found.items() if np.isfinite(value)}
+                scores |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
+        return {name: value for name, value in scores.items() if np.isfinite(value)}

@@ -36,10 +36,10 @@ class LinearForecast:
             anomalies: ``[times, points, channels]``; point ``longitude * latitudes + latitude``.
         """
         cube = _cube(anomalies, len(self.coefficients))
-        found = np.broadcast_to(self.coefficients[..., 0], cube.shape).copy()
+        forecast = np.broadcast_to(self.coefficients[..., 0], cube.shape).copy()
         for k, place in enumerate(_PLACES, start=1):
-            found += self.coefficients[..., k] * np.roll(cube, place, axis=1)
-        return found.reshape(anomalies.shape)
+            forecast += self.coefficients[..., k] * np.roll(cube, place, axis=1)
+        return forecast.reshape(anomalies.shape)
 
 
 def fit_linear_forecast(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], latitudes: int) -> LinearForecast:

@@ -76,9 +76,9 @@ class WeatherSums:
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of forecasts with other squared errors; only :attr:`mse` follows from them."""
-        found = copy(self)
-        found._squares, found.times = totals[:-1], totals[-1]
-        return found
+        sums = copy(self)
+        sums._squares, sums.times = totals[:-1], totals[-1]
+        return sums
 
     def _correlate(self, predicted: Floats, actual: Floats, usual: NDArray[Any]) -> None:
         """Add the correlations of anomalies; fields without an anomaly beyond rounding have none."""

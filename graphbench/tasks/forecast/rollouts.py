@@ -137,17 +137,17 @@ class Stepper:
                 and point, or a mapping with it.
             rollout: Where the forecasts begin.
         """
-        found = np.empty_like(rollout.changes)
+        forecasts = np.empty_like(rollout.changes)
         batch, total = rollout.batch, np.zeros_like(rollout.changes[:, 0])
-        for step in range(found.shape[1]):
+        for step in range(forecasts.shape[1]):
             answer = predict(batch)
             change = as_array(answer[self.output] if isinstance(answer, Mapping) else answer, "y_pred")
             with np.errstate(over="ignore", invalid="ignore"):  # the evaluator leaves out what is not finite
                 total = total + change.reshape(total.shape)
-            found[:, step] = total
-            if step + 1 < found.shape[1]:
+            forecasts[:, step] = total
+            if step + 1 < forecasts.shape[1]:
                 batch = self._after(rollout.batch, total, rollout.hours + (step + 1) * self.hours)
-        return found
+        return forecasts
 
     def _after(self, begin: Any, total: NDArray[np.float32], hours: NDArray[np.int64]) -> Any:
         """Return the batch of later states; it shares the tensors of the first one that are the same in both."""

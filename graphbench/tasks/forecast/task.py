@@ -215,8 +215,8 @@ class ForecastTask(Task):
 
     def normalisation_batches(self, train: Any) -> Iterable[Any]:
         """Return batches of some training samples; states are large, and their statistics converge fast."""
-        found: Iterable[Any] = train.batches(_AT_ONCE)
-        return found
+        batches: Iterable[Any] = train.batches(_AT_ONCE)
+        return batches
 
     def normalisation_batch(self, train: Any) -> Any:
         """Return a batch of training samples in random order, from which models take means, without mesh nodes."""
@@ -313,8 +313,8 @@ class ForecastTask(Task):
                 split.split,
                 options.steps,
             )
-        found = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
-        return FurtherBatches(len(starts), found)
+        batches = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
+        return FurtherBatches(len(starts), batches)
 
     def predict(self, model: BoundModel, batch: Any) -> Any:
         """Return the predictions for a batch; for a rollout the forecasts of all its steps."""
@@ -340,9 +340,9 @@ class ForecastTask(Task):
         linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
-        found = {name: evaluator.start() for name, evaluator in evaluators.items()}
-        for own, change, states in self._pairs(samples):
-            begin = hours[own]
+        sums = {name: evaluator.start() for name, evaluator in evaluators.items()}
+        for rows, change, states in self._pairs(samples):
+            begin = hours[rows]
             usual = climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
@@ -350,8 +350,8 @@ class ForecastTask(Task):
                 _LINEAR: usual + linear.later(states - climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
-                evaluator.add_fields(found[name], change, guesses[name], states, begin)
-        return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
+                evaluator.add_fields(sums[name], change, guesses[name], states, begin)
+        return {name: dict(evaluator.finish(sums[name])) for name, evaluator in evaluators.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the score of the state of the last step before the target, which no forecast over the lead has.
@@ -361,11 +361,11 @@ class ForecastTask(Task):
         if self.lead == 1:
             return {}
         evaluator: Any = self.evaluator()
-        found, hours = evaluator.start(), np.asarray(samples.values[self.options.time])
-        for own, change, states in self._pairs(samples):
-            guess = self._at(samples, own + self.lead - 1) - states
-            evaluator.add_fields(found, change, guess, states, hours[own])
-        return {f"persistence_{self.options.step_hours}h": dict(evaluator.finish(found))}
+        sums, hours = evaluator.start(), np.asarray(samples.values[self.options.time])
+        for rows, change, states in self._pairs(samples):
+            guess = self._at(samples, rows + self.lead - 1) - states
+            evaluator.add_fields(sums, change, guess, states, hours[rows])
+        return {f"persistence_{self.options.step_hours}h": dict(evaluator.finish(sums))}
 
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
         """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.

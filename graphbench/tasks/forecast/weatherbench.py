@@ -49,11 +49,11 @@ def weather_scores(
     Raises:
         EvaluationError: If shapes differ, a variable is missing, or a value is not finite; the message says where.
     """
-    given = {"truth": truth, "forecast": forecast} | ({} if climatology is None else {"climatology": climatology})
-    split = {name: _by_variable(name, fields) for name, fields in given.items()}
-    known = split["truth"]
+    inputs = {"truth": truth, "forecast": forecast} | ({} if climatology is None else {"climatology": climatology})
+    split = {name: _by_variable(name, fields) for name, fields in inputs.items()}
+    true_fields = split["truth"]
     for name, fields in split.items():
-        for variable, values in known.items():
+        for variable, values in true_fields.items():
             if variable not in fields:
                 raise EvaluationError(f"the {name} lacks {variable!r}; it has {', '.join(fields)}")
             if fields[variable].shape != values.shape:
@@ -62,8 +62,8 @@ def weather_scores(
                     "in the truth"
                 )
             _require_finite(f"{variable} of the {name}", fields[variable])
-    found: dict[str, dict[str, Any]] = {}
-    for variable, values in known.items():
+    by_metric: dict[str, dict[str, Any]] = {}
+    for variable, values in true_fields.items():
         rows = _latitudes(variable, values, latitudes, isinstance(truth, Mapping))
         sums = WeatherSums(values.shape[-1], rows)
         sums.add(
@@ -72,8 +72,8 @@ def weather_scores(
         scores = {"mse": sums.mse, "rmse": sums.rmse, "bias": sums.bias}
         scores |= {} if climatology is None else {"acc": sums.acc}
         for metric, score in scores.items():
-            found.setdefault(metric, {})[variable] = float(score[0]) if _is_single(variable) else score
-    return found
+            by_metric.setdefault(metric, {})[variable] = float(score[0]) if _is_single(variable) else score
+    return by_metric
 
 
 def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
@@ -87,11 +87,11 @@ def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
     count = sum(widths.values())
     if values.ndim != 3 or values.shape[-1] != count or not values.size:
         raise EvaluationError(f"the {name} has the shape {list(values.shape)}; give [times, points, {count}]")
-    found, first = {}, 0
+    variables, first = {}, 0
     for variable, wide in widths.items():
-        found[variable] = values[..., first : first + wide]
+        variables[variable] = values[..., first : first + wide]
         first += wide
-    return found
+    return variables
 
 
 def _is_single(variable: str) -> bool:

@@ -117,18 +117,18 @@ class GeneratedEvaluator(BaseEvaluator):
         Raises:
             EvaluationError: If a field is missing.
         """
-        found = {}
+        fields = {}
         for name in self.judge.fields:
             if isinstance(samples, (list, tuple)):
                 parts = [_field(sample, name) for sample in samples]
                 texts = all(isinstance(part, str) for part in parts)
-                found[name] = parts if texts else np.concatenate([_rows(part, name) for part in parts])
+                fields[name] = parts if texts else np.concatenate([_rows(part, name) for part in parts])
             else:
                 value = _field(samples, name)
                 value = [value] if isinstance(value, str) else value
                 texts = isinstance(value, Sequence) and all(isinstance(part, str) for part in value)
-                found[name] = list(value) if texts else _rows(value, name)
-        return found
+                fields[name] = list(value) if texts else _rows(value, name)
+        return fields
 
 
 def judge_of(card: Card) -> Judge:

@@ -21,7 +21,7 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
     Raises:
         EvaluationError: If the folder cannot be read, or holds a file of another name or a number twice.
     """
-    found: list[Path | None] = [None] * count
+    files: list[Path | None] = [None] * count
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -34,10 +34,10 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
                 f"{judge.endings[0]} ({' or '.join(judge.endings)}), numbered like the samples of the split "
                 "(--limit N scores the first N)"
             )
-        if found[int(stem)] is not None:
-            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {found[int(stem)]} and {path}")
-        found[int(stem)] = path
-    return found
+        if files[int(stem)] is not None:
+            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {files[int(stem)]} and {path}")
+        files[int(stem)] = path
+    return files
 
 
 class FlatAnswers:
@@ -79,11 +79,11 @@ class FlatAnswers:
     def __getitem__(self, chosen: slice) -> dict[str, NDArray[Any]]:
         """Return the flat arrays of answers ``first`` to ``last - 1``."""
         first, last, _ = chosen.indices(len(self._counts[NODES]))
-        found = {name: counts[first:last] for name, counts in self._counts.items()}
+        arrays = {name: counts[first:last] for name, counts in self._counts.items()}
         for name, (array, place) in self._rows.items():
             rows = slice(self._ptr[place][first], self._ptr[place][last])
-            found[name] = array[:, rows] if name == EDGE_INDEX else array[rows]
-        return found
+            arrays[name] = array[:, rows] if name == EDGE_INDEX else array[rows]
+        return arrays
 
 
 def _offsets(counts: NDArray[Any], what: str, expected: int) -> NDArray[np.int64]:

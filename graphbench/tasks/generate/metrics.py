@@ -48,10 +48,10 @@ class JudgedSums:
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such values with other totals."""
-        found = type(self)()
+        sums = type(self)()
         names = sorted(self._totals)
-        found._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
-        return found
+        sums._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
+        return sums
 
     def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
         self.graphs += int(np.count_nonzero(chosen))

@@ -103,7 +103,7 @@ class PredictTask(Task):
 
         See ``trivial_scores`` and ``rule_predictions``.
         """
-        found: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
+        by_predictor: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
         names = (self.card.metrics.primary, *self.card.metrics.also)
         rules = rule_predictions(self.card, samples)
         for output in self.card.outputs:
@@ -116,8 +116,8 @@ class PredictTask(Task):
             measured = trivial_scores(output, known, truth, owners, fitting)
             measured |= scores_of_predictors(output, truth, ruled, owners, fitting)
             for predictor, scores in measured.items():
-                found.setdefault(predictor, {})[output.name] = scores
-        return {predictor: self._joined(own) for predictor, own in found.items()}
+                by_predictor.setdefault(predictor, {})[output.name] = scores
+        return {predictor: self._joined(by_output) for predictor, by_output in by_predictor.items()}
 
     def _targets(self, samples: Samples, output: Feature) -> tuple[Any, Any]:
         """Return the targets of samples that have a label, and the graph of every row; None for rows of graphs."""
@@ -138,18 +138,18 @@ class PredictTask(Task):
         rows = labelled if owners is None else labelled[owners]
         return values[rows], None if owners is None else owners[rows]
 
-    def _joined(self, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    def _joined(self, by_output: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """Return the scores of one predictor as an evaluator of several outputs names them."""
         if len(self.card.outputs) == 1:
-            return dict(next(iter(own.values())))
+            return dict(next(iter(by_output.values())))
         weights = self.card.task.weights
-        found: dict[str, float] = {}
-        for name in dict.fromkeys(chain.from_iterable(own.values())):
-            values = {output: scores[name] for output, scores in own.items() if name in scores}
+        joined: dict[str, float] = {}
+        for name in dict.fromkeys(chain.from_iterable(by_output.values())):
+            values = {output: scores[name] for output, scores in by_output.items() if name in scores}
             total = sum(weights.get(output, 1.0) for output in values)
-            found[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
-            found |= {f"{name}_{output}": value for output, value in values.items()}
-        return found
+            joined[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
+            joined |= {f"{name}_{output}": value for output, value in values.items()}
+        return joined
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), with one row per item of every output."""

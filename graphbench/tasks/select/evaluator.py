@@ -188,8 +188,8 @@ class SelectionEvaluator(BaseEvaluator):
         if batch is not None:
             raise EvaluationError("batch is given, but every row is an instance of its own; leave batch out")
         graphs = one_batch(y_true) if is_graphs(y_true) else None
-        found = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
-        table = self._table(found, "y_true")
+        targets = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
+        table = self._table(targets, "y_true")
         costs = checked_costs(table, "y_true", len(self.names))
         choices = self._choices(y_pred, len(costs), table.dtype)
         overhead = self._own_overhead(graphs) if overhead is None else overhead
@@ -205,14 +205,14 @@ class SelectionEvaluator(BaseEvaluator):
         values, undefined = self.values(lambda m: m.value(sums))
         return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs, undefined=undefined)
 
-    def _table(self, found: Any, name: str) -> NDArray[Any]:
+    def _table(self, values: Any, name: str) -> NDArray[Any]:
         """Return an array, or the arrays of a mapping as the columns of one."""
-        if not isinstance(found, Mapping):
-            return as_array(found, name)
-        missing = [output for output in self.names if output not in found]
+        if not isinstance(values, Mapping):
+            return as_array(values, name)
+        missing = [output for output in self.names if output not in values]
         if missing:
-            raise EvaluationError(f"{name} lacks the output {missing[0]!r}; it has {', '.join(map(str, found))}")
-        columns = [as_array(found[output], f"{name}[{output!r}]") for output in self.names]
+            raise EvaluationError(f"{name} lacks the output {missing[0]!r}; it has {', '.join(map(str, values))}")
+        columns = [as_array(values[output], f"{name}[{output!r}]") for output in self.names]
         lengths = {output: column.size for output, column in zip(self.names, columns, strict=True)}
         if len(set(lengths.values())) > 1:
             raise EvaluationError(f"{name} has columns of different lengths: {lengths}; give one value per instance")
@@ -290,11 +290,11 @@ def checked_train_costs(train_costs: Any, names: Sequence[str]) -> dict[str, flo
 
 
 def _choice_metric(name: str) -> Any:
-    found = metric(name)
-    if found.accumulator is not SelectionSums:
+    choice_metric = metric(name)
+    if choice_metric.accumulator is not SelectionSums:
         able = ", ".join(m.name for m in METRICS.values() if m.accumulator is SelectionSums)
         raise EvaluationError(f"the metric {name!r} cannot score the choice of an algorithm; use some of {able}")
-    return found
+    return choice_metric
 
 
 def _checked_choices(values: NDArray[Any], name: str, count: int, algorithms: int) -> NDArray[np.int64]:

@@ -75,10 +75,10 @@ class SelectionSums:
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such choices with other totals."""
-        found = type(self)()
-        found.graphs, found.chosen, found.best, found.right = totals[:4].tolist()
-        found.costs, found.train_costs = totals[4:], self.train_costs
-        return found
+        sums = type(self)()
+        sums.graphs, sums.chosen, sums.best, sums.right = totals[:4].tolist()
+        sums.costs, sums.train_costs = totals[4:], self.train_costs
+        return sums
 
 
 def mean_cost(sums: SelectionSums) -> float:

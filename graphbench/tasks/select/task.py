@@ -294,9 +294,9 @@ class SelectTask(Task):
         is chosen), or an array ``[S]`` of every output (predicted costs, of which the lowest is chosen); or it is a
         text with the name of an algorithm in every line.
         """
-        found = {SINGLE: self._named_choices(path)} if are_words(path) else self._read_arrays(path, split)
-        single = not any(name in found for name in self.names)
-        arrays = rows_of_output(found, [SINGLE] if single else self.names, path)
+        arrays_of_file = {SINGLE: self._named_choices(path)} if are_words(path) else self._read_arrays(path, split)
+        single = not any(name in arrays_of_file for name in self.names)
+        arrays = rows_of_output(arrays_of_file, [SINGLE] if single else self.names, path)
         for name, rows in arrays.items():
             if len(rows) != len(split):
                 raise EvaluationError(
@@ -313,8 +313,8 @@ class SelectTask(Task):
             )
         first = 0
         for batch in split.batches(_AT_ONCE):
-            own = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
-            yield batch, own[SINGLE] if single else own
+            predictions = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
+            yield batch, predictions[SINGLE] if single else predictions
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:

@@ -90,8 +90,8 @@ def _checked_graphs(problem: Problem, batch: Any) -> tuple[Any, NDArray[np.int64
     """
     batch = _one_batch(batch)
     ptr = np.ascontiguousarray(_node_ptr(batch), np.int64)
-    found = {name: getattr(batch, name, None) for name in problem.fields}
-    fields = {name: as_array(values, name) for name, values in found.items() if values is not None}
+    attributes = {name: getattr(batch, name, None) for name in problem.fields}
+    fields = {name: as_array(values, name) for name, values in attributes.items() if values is not None}
     return problem.checked(ptr, as_array(batch.edge_index, "edge_index"), fields), ptr
 
 

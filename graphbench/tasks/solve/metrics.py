@@ -81,9 +81,9 @@ class SolutionSums:
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such objectives with other totals."""
-        found = type(self)()
-        found.objective, found.graphs = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.objective, sums.graphs = totals.tolist()
+        return sums
 
 
 def mean_objective(sums: SolutionSums) -> float:

@@ -112,7 +112,7 @@ class SolveTask(Task):
         from graphbench.data.components.domain import find_labeller
 
         rules = [find_labeller(name).baselines(samples) for name in self.card.labellers]
-        return {name: self._scores_of(samples, values) for found in rules for name, values in found.items()}
+        return {name: self._scores_of(samples, values) for by_rule in rules for name, values in by_rule.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the labels."""

@@ -59,8 +59,8 @@ class CausalModel:
     def context(self) -> int | None:
         """The most tokens the model was made for, or None if it does not say."""
         config = self.model.config
-        found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        return int(found) if found else None
+        length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        return int(length) if length else None
 
     def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
         """Return what the model writes after each text.
@@ -86,10 +86,10 @@ class CausalModel:
         )
         criteria = library.StoppingCriteriaList([self._stopping(ids.shape[1], self.stop)] if self.stop else [])
         with torch.inference_mode():
-            found = self.model.generate(
+            tokens = self.model.generate(
                 input_ids=ids, attention_mask=mask, generation_config=settings, stopping_criteria=criteria
             )
-        outputs = self._text(found[:, ids.shape[1] :])
+        outputs = self._text(tokens[:, ids.shape[1] :])
         return [output.split(self.stop)[0] if self.stop else output for output in outputs]
 
     def _tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:

@@ -80,13 +80,13 @@ class TraceEvaluator(SeveralOutputs):
         )
         pairs = checked_outputs(self.outputs, truth, predicted, self.scores)
         for feature in self.outputs:
-            expected, found = pairs[feature.name]
+            expected, predictions = pairs[feature.name]
             metrics = self.metrics_of.get(feature.name, ())
             if metrics:
-                own = sums.accumulators[feature.name].values()
-                with_samples = any(m.needs_graphs for m in metrics) or any(has_tally(sums_) for sums_ in own)
-                items = _items(feature, expected, found, with_samples)
-                for accumulator in own:
+                accumulators = sums.accumulators[feature.name].values()
+                with_samples = any(m.needs_graphs for m in metrics) or any(has_tally(sums_) for sums_ in accumulators)
+                items = _items(feature, expected, predictions, with_samples)
+                for accumulator in accumulators:
                     accumulator.add(items)
             sums.items += expected.size
         sums.graphs += len(pairs[self.outputs[0].name][0])
@@ -123,16 +123,16 @@ def _value(accumulators: Mapping[Any, Any], metric: Metric) -> float:
 def _items(feature: Feature, truth: Array, predicted: Array, with_samples: bool) -> Items:
     """Return the positions of an output that are not masked, one row each, with their samples."""
     if feature.kind is Kind.SCALAR:
-        expected, found, scored = truth.astype(np.float64).ravel(), predicted.ravel(), np.ones(truth.shape, bool)
+        expected, predictions, scored = truth.astype(np.float64).ravel(), predicted.ravel(), np.ones(truth.shape, bool)
     else:
         scored = truth != MASKED
         kind: Any = bool if feature.kind is Kind.MASK else np.int64
-        expected, found = truth[scored].astype(kind), predicted[scored].astype(kind)
+        expected, predictions = truth[scored].astype(kind), predicted[scored].astype(kind)
     if not with_samples:
-        return Items(expected, found, classes=feature.classes)
+        return Items(expected, predictions, classes=feature.classes)
     counts = scored.reshape(len(scored), -1).sum(axis=1)
     counts = counts[counts > 0]
-    return Items(expected, found, np.repeat(np.arange(len(counts)), counts), len(counts), feature.classes)
+    return Items(expected, predictions, np.repeat(np.arange(len(counts)), counts), len(counts), feature.classes)
 
 
 def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) -> dict[str, Array]:

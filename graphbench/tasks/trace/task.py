@@ -161,11 +161,11 @@ class TraceTask(Task):
         alike = len(np.unique(np.diff(split.flat.node_ptr))) == 1
         for batch in split.batches(_AT_ONCE if alike else 1):
             shapes = {name: tuple(batch.outputs[name].shape) for name in names}
-            found = {name: _part(arrays[name], shapes[name], sample, taken[name]) for name in names}
-            for name, part in found.items():
+            outputs = {name: _part(arrays[name], shapes[name], sample, taken[name]) for name in names}
+            for name, part in outputs.items():
                 if part is None:
                     self._refuse(name, arrays[name], split, path)
-            yield batch, found
+            yield batch, outputs
             sample += batch.num_graphs
             taken = {name: taken[name] + int(np.prod(shapes[name])) for name in names}
         for name, count in taken.items():

@@ -69,10 +69,10 @@ class TorchPredictor:
                 bar.update(batch.num_graphs)
 
 
-def _on_cpu(found: Any) -> Any:
-    if isinstance(found, Mapping):
-        return {name: _on_cpu(value) for name, value in found.items()}
-    return found.cpu() if isinstance(found, torch.Tensor) else found
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _on_cpu(part) for name, part in value.items()}
+    return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 class TorchLearner(TorchPredictor):
@@ -127,9 +127,9 @@ class TorchLearner(TorchPredictor):
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was."""
-        found = self.loop.resume()
+        resumed = self.loop.resume()
         self.started_at = self.loop.state.step
-        return found
+        return resumed
 
     def describe(self) -> str:
         """Return what is about to be trained, on what and where."""
