@@ -35,7 +35,7 @@ def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[
 
     Args:
         path: The file.
-        most_bytes: Most bytes of all arrays together; None for what :func:`most_unpacked` says. What the file declares
+        most_bytes: Most bytes of all arrays together; None for the limit of :func:`most_unpacked`. The declared size
             is compared before anything is loaded, as a small file can unpack to any size.
 
     Raises:
@@ -76,6 +76,6 @@ def _require_numpy_file(path: Path) -> None:
 
 
 def _is_of_torch(path: Path) -> bool:
-    """Return whether a ZIP file is what ``torch.save`` writes: it has a pickled ``data.pkl``."""
+    """Return whether ``torch.save`` wrote a ZIP file: it has a pickled ``data.pkl``."""
     with ZipFile(path) as archive:
         return any(name.endswith("data.pkl") for name in archive.namelist())

@@ -1,4 +1,4 @@
-"""What files of arrays declare, read from their headers alone: sizes are checked before anything is loaded."""
+"""Declared sizes of files of arrays, read from their headers alone: sizes are checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _require_small_directory(path: Path) -> None:
     Raises:
         EvaluationError: If it has more than :data:`MOST_ARRAYS` entries, or their list is too long.
     """
-    behind = _LARGE_END.size + _LOCATOR_SIZE  # what large archives have before the last record
+    behind = _LARGE_END.size + _LOCATOR_SIZE  # size of the records that large archives have before the last one
     with open_regular(path) as file:
         file.seek(-min(path.stat().st_size, behind + _END.size + _MOST_COMMENT), 2)
         tail = file.read()

@@ -1,6 +1,6 @@
 """Checks of targets and predictions: from arrays, tensors or lists of per-graph arrays to :class:`Items`.
 
-Nothing is guessed from the values: the dtype and the ``scores`` setting say what a prediction means.
+Nothing is guessed from the values: the dtype and the ``scores`` setting define the meaning of a prediction.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def checked_items(
     """Return the items of one update, and how many graphs it covers (None if unknown).
 
     Args:
-        feature: What is scored; its type says which values are allowed.
+        feature: The scored feature; its type says which values are allowed.
         y_true: Targets, one row per item, or a list of per-graph arrays.
         y_pred: Predictions, the same; for categorical features also ``[items, classes]``.
         batch: int ``[items]``, the graph of each row, or None.
-        scale: What floating-point predictions of masks are.
+        scale: Scale of floating-point predictions of masks.
 
     Raises:
         EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
@@ -266,7 +266,7 @@ def _place(flags: Array, graph: NDArray[np.int64] | None = None) -> str:
 
 
 def refuse(table: Table, bad: Array, allowed: str) -> None:
-    """Raise an error that names the first bad value, its place and what is allowed, if there is one.
+    """Raise an error that names the first bad value, its position and the allowed values, if there is one.
 
     Raises:
         EvaluationError: See above.

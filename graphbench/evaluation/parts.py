@@ -1,4 +1,4 @@
-"""Parts of the samples that are scored beside the whole: those on which an output's target exceeds a threshold."""
+"""Parts of the samples that are scored beside the whole: samples on which an output's target exceeds a threshold."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def whole_split(card: Card, split: str) -> SampleSet:
 
 
 def measured_references(card: Card, split: str) -> tuple[SplitReferences, ...]:
-    """Return what was measured on a split or a part: first on the most samples, then on fewer.
+    """Return the measured references of a split or a part: first on the most samples, then on fewer.
 
     Args:
         card: The card of the task.
@@ -72,12 +72,12 @@ def measured_references(card: Card, split: str) -> tuple[SplitReferences, ...]:
 
 
 def references_on(card: Card, split: str, samples: SampleSet) -> SplitReferences | None:
-    """Return what was measured on exactly these samples of a split or part; None if nothing was.
+    """Return the references measured on exactly these samples of a split or part; None if there are none.
 
     Args:
         card: The card of the task.
         split: Name of the split or part.
-        samples: The samples, such as those that a model was scored on.
+        samples: The samples, such as the samples that a model was scored on.
     """
     same = (measured for measured in measured_references(card, split) if measured.samples.is_same(samples))
     return next(same, None)
@@ -88,7 +88,7 @@ def samples_text(samples: SampleSet, noun: str, than: SampleSet | None = None) -
 
     Args:
         samples: The set.
-        noun: What a sample is called, in the plural.
+        noun: The noun for samples, in the plural.
         than: The other set; None names the number alone.
     """
     if samples.count is None:

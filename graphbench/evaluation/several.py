@@ -59,12 +59,12 @@ class SeveralOutputs(BaseEvaluator):
         self.metrics = tuple(metric(name) for name in dict.fromkeys((primary, *also)))
         for m in self.metrics:
             if not any(f.kind in m.kinds for f in outputs):
-                metric(m.name, outputs[0])  # its error says what could be used instead
+                metric(m.name, outputs[0])  # its error names the metrics that could be used instead
         able = {f.name: tuple(m for m in self.metrics if f.kind in m.kinds) for f in outputs}
         self.metrics_of = {name: metrics for name, metrics in able.items() if metrics}
 
     def __repr__(self) -> str:
-        """Return the outputs, the metrics, and what floating-point predictions are."""
+        """Return the outputs, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
         return f"Evaluator({', '.join(self.metrics_of)}; {names}; scores={self.scores.value!r})"
 
@@ -176,5 +176,5 @@ class OutputsEvaluator(SeveralOutputs):
 
 
 def _names(metrics: Sequence[Metric]) -> tuple[str, list[str]]:
-    """Return the name of the first metric and those of the others."""
+    """Return the name of the first metric and the names of the others."""
     return metrics[0].name, [m.name for m in metrics[1:]]

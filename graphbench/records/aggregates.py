@@ -19,7 +19,7 @@ COSTS = (
     "parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms", "cpu_seconds",
     "threads",
 )  # fmt: skip
-"""The numbers of a record that say what a run cost."""
+"""The numbers of a record that state the costs of a run."""
 _MOST = 1e100  # larger numbers overflow when they are squared
 
 
@@ -70,7 +70,7 @@ class Aggregate:
         dataset: Dataset id.
         dataset_version: Version of the dataset card.
         model: Name of the model configuration.
-        config_hash: What the runs have in common, in eight hex digits.
+        config_hash: Hash of the common configuration of the runs, in eight hex digits.
         small: Whether the budget is far below the published one; None where it is not known.
         label: The budget in words.
         protocol: Which data was trained on; None where the benchmark has one way.
@@ -115,12 +115,12 @@ class Aggregate:
 
     @property
     def mark(self) -> str:
-        """What stands behind the name of runs that are not comparable, in parentheses; nothing behind others."""
+        """The mark behind the name of runs that are not comparable, in parentheses; empty for comparable runs."""
         return f" ({self.caveat})" if self.caveat else ""
 
     @property
     def caveat(self) -> str:
-        """Why the runs are not compared: ``small run``, or what is not known of their budget; empty where they are."""
+        """Why the runs are not compared: ``small run``, or the unknown part of their budget; empty where they are."""
         if self.comparable:
             return ""
         if self.small:

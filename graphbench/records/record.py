@@ -1,4 +1,4 @@
-"""Records of finished runs: what was trained, on which data, for how long, and how well it scored.
+"""Records of finished runs: the model, the data, the budget and the scores.
 
 A record is one JSON file under ``baselines/results/<domain>/<dataset>/``. The format only ever grows: a file written by
 an older version must still load.
@@ -53,7 +53,7 @@ class RunRecord(StrictModel):
         steps: Optimizer steps taken; None for a learner without steps, or where it is not stated.
         batch_size: Samples per optimizer step; None as for steps.
         budget: How much training this was.
-        hardware: What :func:`graphbench.records.machine.hardware` returned.
+        hardware: The return value of :func:`graphbench.records.machine.hardware`.
         graphbench_version: Version of the package.
         git_version: Commit of the checkout, if there is one.
         started: Start of training (UTC).
@@ -175,8 +175,8 @@ class RunRecord(StrictModel):
             parameters: Trained numbers; None where not stated.
             published_samples: Training samples (steps times batch size) of the smallest published budget to compare
                 with; None looks it up.
-            config: What tells configurations of one name apart.
-            notes: What a reader must know.
+            config: Settings that distinguish configurations of one name.
+            notes: Facts that a reader must know.
             protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
             deterministic: Whether neither seed nor chance has any influence on the scores, as of solvers, rules and
                 closed-form fits; None where not stated.
@@ -198,7 +198,7 @@ class RunRecord(StrictModel):
         stated: Stated,
         published_samples: int | None = None,
     ) -> RunRecord:
-        """Return the record of scores and of what a user states of the model; see :meth:`from_scores`."""
+        """Return the record of scores and of a user's statements about the model; see :meth:`from_scores`."""
         from graphbench.records.stated import fields_of_record
 
         try:

@@ -1,4 +1,4 @@
-"""Checks of scores against the splits they are given for, before a record says what they were measured on."""
+"""Checks of scores against the splits they are given for, before a record names the measured samples."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _REMEDY = (
 
 
 def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mapping[str, float]]) -> None:
-    """Refuse scores that are not those of the splits, as far as can be seen.
+    """Refuse scores that do not belong to the splits, as far as can be seen.
 
-    What is compared: the names, the metrics, and of a :class:`~graphbench.evaluation.score.Score` the samples that its
+    The check compares the names, the metrics, and of a :class:`~graphbench.evaluation.score.Score` the samples that its
     evaluator was given. Numbers alone, in a plain mapping, are taken as they are stated.
 
     Args:
@@ -39,7 +39,7 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
         scores: Name of a split, or of a part of one (``test_n16``) -> metric -> value.
 
     Raises:
-        ResultError: With the split, what was found and what is expected.
+        ResultError: With the split, the actual value and the expected one.
     """
     owners = {name: scored_split(name, splits) for name in scores}
     for name, split in splits.items():
@@ -100,7 +100,7 @@ def _check_metrics(name: str, score: Mapping[str, float], card: Card) -> None:
 
 
 def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
-    """Refuse a score whose samples are known and are not those of the split, each once."""
+    """Refuse a score whose samples are known and are not the samples of the split, each once."""
     for ids in score.samples:
         if ids.split != split.split_id:
             raise ResultError(

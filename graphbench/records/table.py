@@ -81,7 +81,7 @@ def as_rows(
         model: Name or glob of models, or several.
         split: Name or glob of splits, or several.
         metric: Name or glob of metrics, or several; ``"primary"`` is the one that a dataset's models are ranked by.
-        budget: Only runs of this kind: ``full`` budget, ``small`` ones, or those whose budget is ``unstated``.
+        budget: Only runs of this kind: ``full`` budget, ``small`` budget, or ``unstated`` budget.
         sort: Column to sort by, ascending, rows without a value last; the order of datasets, models and seeds if None.
         reverse: Whether to sort descending.
 

@@ -1,7 +1,7 @@
 """Checkpoints: tensors and facts in one safetensors file, written whole or not at all.
 
 Nothing is unpickled. The facts (step, curves, times) travel in the file's own metadata, so tensors and facts can never
-come from two different moments. Random numbers need no storing: those of an update are a function of
+come from two different moments. Random numbers need no storing: the numbers of an update are a function of
 (seed, step, device number), see :meth:`graphbench.training.distributed.World.seed_step`.
 """
 
@@ -42,7 +42,7 @@ class TrainingState:
     Attributes:
         step: Finished updates. The data order is a function of it.
         train_loss: Points (step, mean loss since the point before).
-        val_curve: Points (step, what models are selected by, on the validation split).
+        val_curve: Points (step, value of the selection metric on the validation split).
         unlogged: Losses of the updates after the last point of ``train_loss``.
         started: Start of the run, ISO 8601, UTC.
         wall_seconds: Time in the loop so far, validation and checkpoints included.
@@ -187,7 +187,7 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
-    """Return in a line how tensors differ from those of a model; each kind of difference with one example."""
+    """Return in a line how tensors differ from the tensors of a model; each kind of difference with one example."""
     shapes = {
         f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None
         for name, tensor in wanted.items()

@@ -94,7 +94,7 @@ class RunConfig(StrictModel):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON files hold; facts that only some runs have are left out of the others'."""
+        """Return the content of JSON files; facts that only some runs have are left out for other runs."""
         values = self.model_dump(mode="json")
         for key, default in (("eval_at", []), ("mixture", "turns"), ("train_limit", None), ("neighbours", None)):
             if values["training"][key] == default:

@@ -47,9 +47,9 @@ def evaluate_model(
     """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
 
     A model of the suite (a ``TaskModel``) is scored as in training. Any other module, or function, is called with each
-    batch of the split and returns what ``Evaluator.update(batch, predictions)`` takes: an array or tensor, of several
-    outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of ``text``
-    tasks prompts (``TextBatch``), which are answered by a list of strings.
+    batch of the split and returns predictions for ``Evaluator.update(batch, predictions)``: an array or tensor, of
+    several outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of
+    ``text`` tasks prompts (``TextBatch``), which are answered by a list of strings.
 
     Args:
         model: The model; a module is moved to ``device`` and put back into the mode (training or evaluation) it was in.
@@ -60,7 +60,7 @@ def evaluate_model(
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
         decoding: Problems to be solved: how scores become solutions.
-        scores: What floating-point predictions of a mask are, from a model that is no ``TaskModel``: ``probability``,
+        scores: Scale of floating-point predictions of a mask, from a model that is no ``TaskModel``: ``probability``,
             ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
     Raises:
@@ -84,7 +84,7 @@ def evaluate_splits(
 ) -> SplitScores:
     """Return the scores of a model on several splits, by name; see :func:`evaluate_model`.
 
-    Where a task scores parts of a split apart, such as every problem size of texts, their scores stand behind those of
+    Where a task scores parts of a split apart, such as every problem size of texts, their scores follow the score of
     the split, as ``<split>_n<size>``.
     """
     _require_model(model, scores)
@@ -99,7 +99,7 @@ def evaluate_splits(
 
 
 def _require_model(model: Any, scores: str | None) -> None:
-    """Refuse what cannot be called with a batch.
+    """Refuse a model that cannot be called with a batch.
 
     Raises:
         EvaluationError: If the model is no function of one argument, or ``scores`` is given for a ``TaskModel``.
@@ -128,7 +128,7 @@ class FinishedRun:
     Attributes:
         folder: The folder.
         config: Its configuration.
-        learner: What was trained, with its best weights.
+        learner: The trained learner, with its best weights.
         cards: The cards of its datasets, by id.
     """
 
@@ -174,7 +174,7 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     Raises:
         CheckpointError: If the folder holds no readable model, its weights belong to another run, or they are missing.
         ConfigError: If the run was trained on another dataset, or on files that are gone, ``config.json`` was edited,
-            or a card or the code of a plug-in changed since; where ``card`` is given, a warning says what changed.
+            or a card or the code of a plug-in changed since; where ``card`` is given, a warning names the change.
     """
     where = Path(folder)
     config = load_config_of_run(where)
@@ -215,7 +215,7 @@ def evaluate_run(
         path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors`` where the
             run never validated).
         splits: Names of splits; ``ood`` stands for all out-of-distribution splits. Of a run on several datasets, each
-            is scored on those of them that it has.
+            is scored on the splits of these names that it has.
         data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning. Of a run on
             several datasets, one of them.
         root: Folder of the datasets.
@@ -294,7 +294,7 @@ def opened(
 
 
 def _run_for(folder: Path, card: Card, device: str) -> FinishedRun:
-    """Return a run for data that are given, which may be others than those it was trained on."""
+    """Return a run for given data, which may differ from the data that it was trained on."""
     try:
         return open_run(folder, card, device)
     except CheckpointError as error:
@@ -319,7 +319,7 @@ def write_run_predictions(
     Args:
         path: The run's folder.
         output: Folder of the files, ``<split>.npz`` or ``<split>.jsonl``; of a run on several datasets a folder each.
-        splits: Names of splits. Of a run on several datasets, each is predicted on those of them that it has.
+        splits: Names of splits. Of a run on several datasets, each is predicted on the splits that it has.
         root: Folder of the datasets.
         limit: Samples per split.
         device: Where to compute.

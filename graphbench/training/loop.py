@@ -202,7 +202,7 @@ class TrainingLoop:
 
     @contextmanager
     def _memory_checked(self) -> Iterator[None]:
-        """Within the block, say what to lower where a batch does not fit into the memory.
+        """Within the block, name the settings to lower where a batch does not fit into the memory.
 
         Raises:
             TrainingError: If there is too little memory.
@@ -321,7 +321,7 @@ class TrainingLoop:
                 checkpoint.save_tensors(self.folder / BEST, weights, facts)
 
     def _validation_score(self) -> float:
-        """Return what models are selected by; of several datasets the mean over them, see :func:`_selection`."""
+        """Return the quantity that selects models; of several datasets the mean over them, see :func:`_selection`."""
         scores = {}
         for id_, run in self.runs.items():
             if run.task.selection[0] == "loss":
@@ -362,7 +362,7 @@ class TrainingLoop:
         self.saved_step = state.step
 
     def _run_facts(self) -> dict[str, Any]:
-        """Return what stored weights say about their run."""
+        """Return the facts of stored weights about their run."""
         return {"fingerprint": self.fingerprint, checkpoint.RUN: stated_settings(self.config)}
 
     def _require_finite_weights(self) -> None:
@@ -395,9 +395,9 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
     """Return the name of the selection metric, and whether higher is better.
 
-    Of one dataset it is the task's own selection. Of several it is ``score``, the mean over the datasets of what each
-    is selected by; errors and losses count as ``1 - error / error of the run's first validation``, so that they have a
-    common scale with metrics of which more is better.
+    Of one dataset it is the selection metric of the task. Of several it is ``score``, the mean of the selection metrics
+    over the datasets; errors and losses count as ``1 - error / error of the run's first validation``, so that they have
+    a common scale with metrics of which more is better.
     """
     if len(runs) == 1:
         return next(iter(runs.values())).task.selection

@@ -8,7 +8,7 @@ from typing import Any
 from graphbench.core.errors import ConfigError
 from graphbench.core.yaml_text import YamlFault, loaded_yaml
 
-_FREE = {  # keys that change where, how often and how long a run works, or its repetition; not what is trained
+_FREE = {  # keys that change where, how often and how long a run works, or its repetition; not the trained model
     "training.seed",
     "training.steps",  # fewer make a small run all the same
     "training.precision",
@@ -47,7 +47,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_arguments(changes: Mapping[str, Any], **arguments: int | None) -> dict[str, Any]:
-    """Return the overrides with those arguments of ``training`` that are given.
+    """Return the overrides with the arguments of ``training`` that are not None.
 
     Raises:
         ConfigError: If an argument contradicts an override.

@@ -45,8 +45,8 @@ def record_of(
     Args:
         context: The run.
         id_: The dataset.
-        learner: What was trained.
-        summary: What training was.
+        learner: The trained learner.
+        summary: Summary of the training.
         splits: The splits that were scored.
         scores: Their scores, by name.
 
@@ -119,7 +119,7 @@ def _merged_results(
 
 
 def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some splits, in their order, each followed by those of its parts (``test_n16``)."""
+    """Return the values of some splits, in their order, each followed by the values of its parts (``test_n16``)."""
     names = set(splits)
 
     def owner(name: str) -> str:
@@ -129,7 +129,7 @@ def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, An
 
 
 def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapping[str, int]) -> Budget:
-    """Return what a run was given, measured against its configuration file and the card."""
+    """Return the budget of a run, measured against its configuration file and the card."""
     config, samples = context.config, run.task.samples
     together = f" over {len(config.datasets)} datasets" if config.datasets else ""
     used = {name: split.stored_graphs for name, split in run.stored.items()}
@@ -157,7 +157,7 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
 
 
 def _without_parts(keys: Sequence[str]) -> list[str]:
-    """Return the dotted keys without those that lie in another one of them."""
+    """Return the dotted keys without the keys that lie in another one of them."""
     return [key for key in keys if not any(key.startswith(f"{other}.") for other in keys)]
 
 
@@ -175,7 +175,7 @@ def _notes(
     results: Mapping[str, Mapping[str, Any]],
     earlier: RunRecord | None,
 ) -> str:
-    """Return what a reader of the scores must know, in sentences."""
+    """Return the facts that a reader of the scores must know, in sentences."""
     card, config = run.card, context.config
     scored = [name for name in results["graphs_scored"] if name in card.all_splits]
     notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []

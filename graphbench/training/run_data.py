@@ -1,4 +1,4 @@
-"""What data a run is trained on: a file of its folder, there from the first step on."""
+"""The data that a run is trained on: a file of its folder, written before the first step."""
 
 from __future__ import annotations
 
@@ -59,10 +59,11 @@ class DataFacts(StrictModel):
 
 
 class RunData(DataFacts):
-    """What a run's ``data.json`` says: its first dataset, and the others.
+    """The content of a run's ``data.json``: its first dataset, and the others.
 
     Attributes:
-        run_fingerprint: What stored weights share with the run; empty where the run is of a version without it.
+        run_fingerprint: Fingerprint of the run, which its stored weights share; empty where the run is of a version
+            without it.
         others: The other datasets of a run on several.
     """
 
@@ -76,7 +77,7 @@ class RunData(DataFacts):
 
 
 def write_run_data(context: RunContext) -> None:
-    """Write what a run is trained on."""
+    """Write the facts of the data that a run is trained on."""
     first, *others = (DataFacts.of(run) for run in context.runs.values())
     facts = RunData(**first.model_dump(), run_fingerprint=context.fingerprint, others=tuple(others))
     content = facts.model_dump(mode="json", by_alias=True)
@@ -84,7 +85,7 @@ def write_run_data(context: RunContext) -> None:
 
 
 def read_run_data(folder: Path) -> RunData | None:
-    """Return what a run is trained on; None where the run is of a version that did not write it.
+    """Return the facts of the data that a run is trained on; None where the run is of a version that did not write it.
 
     Raises:
         CheckpointError: If the file cannot be read.
@@ -93,10 +94,10 @@ def read_run_data(folder: Path) -> RunData | None:
 
 
 def card_of_run(folder: Path, dataset: str) -> Card:
-    """Return the card of a run's dataset, of published files that of the files.
+    """Return the card of a run's dataset. If the run used published files, the card describes these files.
 
     Raises:
-        ConfigError: If the files are no longer there, or what registers dataset or reader is not loaded.
+        ConfigError: If the files are no longer there, or the module that registers dataset or reader is not loaded.
     """
     facts = _facts_of(folder, dataset)
     if facts is not None and facts.source != GENERATED:
@@ -139,7 +140,7 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
 
 
 def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
-    """Return what ``find`` returns: a part of the data of a run, which a plug-in or a script may have registered.
+    """Return the result of ``find``: a part of the data of a run, which a plug-in or a script may have registered.
 
     Raises:
         ConfigError: If it is not registered in this process.
@@ -167,7 +168,7 @@ def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
 
 
 def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> str:
-    """Return how data differ from those of a run; an empty text if they agree or the run does not state its data.
+    """Return how data differ from the data of a run; an empty text if they agree or the run does not state its data.
 
     Args:
         folder: The run's folder.
@@ -188,7 +189,9 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
 
 
 def other_classes(folder: Path, card: Card) -> str:
-    """Return where data have other classes than those a run was trained on, generated ones and published files.
+    """Return how the classes of data differ from the classes that a run was trained on, or an empty text.
+
+    The data may be generated or come from published files.
 
     Args:
         folder: The run's folder.

@@ -52,7 +52,7 @@ def cards_of(
 
 
 def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
-    """Refuse a name that stands for other datasets than those that are given."""
+    """Refuse a name that stands for other datasets than the given ones."""
     if len(own) == 1 and isinstance(dataset, str):
         (card,) = own.values()
         if dataset in (card.address, *(card.aliases if card.task_name is None else ())):

@@ -43,7 +43,7 @@ class BinaryCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, predicted = items.truth, items.predicted
@@ -73,7 +73,7 @@ class RightCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         right = items.truth == items.predicted
@@ -111,7 +111,7 @@ class OutputSums:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, predicted = items.truth, items.predicted
@@ -154,7 +154,7 @@ class GraphRightCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         right = items.count_per_graph(items.truth != items.predicted) == 0
@@ -185,7 +185,7 @@ class GraphF1Sum:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         scores = _f1_of_graphs(items)
         return np.stack([scores, np.ones(len(scores))], axis=1)
 
@@ -220,7 +220,7 @@ class ErrorSums:
     """Per column: sums of absolute and squared errors, and the spread of the targets.
 
     The squared deviations from the mean are merged by the pairwise update of Chan, Golub and LeVeque (1983), which
-    does not cancel when the mean is large. Those of a tally are taken from the first target, for the same reason.
+    does not cancel when the mean is large. A tally holds deviations from the first target, for the same reason.
     """
 
     tally: Tally | None = None
@@ -255,7 +255,7 @@ class ErrorSums:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)

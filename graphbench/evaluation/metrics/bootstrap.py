@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 def poisson_weights(seed: int, samples: NDArray[np.int64]) -> Floats:
     """Return how often samples count in every replicate; float64 ``[REPLICATES, S]``.
 
-    The bits are those of SplitMix64 (Steele, Lea and Flood, 2014), mixed twice; they do not depend on the version of
+    The bits come from SplitMix64 (Steele, Lea and Flood, 2014), mixed twice; they do not depend on the version of
     NumPy.
 
     Args:
@@ -63,7 +63,7 @@ class Tally:
     Attributes:
         samples: Number of samples so far; None once an update did not say which sample its items belong to.
         numbers: int64 ``[S]``, the numbers of the samples of the update that comes next; None for numbers that follow
-            those so far.
+            the numbers so far.
     """
 
     def __init__(self, seed: int) -> None:
@@ -73,7 +73,7 @@ class Tally:
         self._totals: Floats = np.zeros((REPLICATES, 0))
 
     def add(self, shares: Floats | None, numbers: NDArray[np.int64] | None = None) -> None:
-        """Take what some samples add to the sums.
+        """Add the contributions of some samples to the sums.
 
         Args:
             shares: float64 ``[S, K]``; None where the samples are unknown.
@@ -104,7 +104,7 @@ class Tally:
 
 @runtime_checkable
 class Replicable(Protocol):
-    """Running sums that say what each sample adds to them.
+    """Running sums that know the contribution of each sample.
 
     Attributes:
         tally: Where to add it as well; None for nowhere.
@@ -113,7 +113,7 @@ class Replicable(Protocol):
     tally: Tally | None
 
     def shares(self, update: Any, /) -> Floats | None:
-        """Return what each sample of an update adds to the sums, ``[samples, K]``; None where it is unknown."""
+        """Return the contribution of each sample of an update, ``[samples, K]``; None where it is unknown."""
 
     def like(self, totals: Floats, /) -> Self:
         """Return sums of the same kind with other totals, float64 ``[K]``."""
@@ -131,7 +131,7 @@ def has_tally(sums: Any) -> bool:
 
 
 def start_tallies(parts: Iterable[Any], seed: int) -> None:
-    """Let running sums before their first update have a tally, those that can."""
+    """Give a tally to all running sums that support one, before their first update."""
     for part in parts:
         if isinstance(part, Replicable):
             part.tally = Tally(seed)

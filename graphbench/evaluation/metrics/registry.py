@@ -20,17 +20,17 @@ NO_FEATURE: frozenset[Kind] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its direction and range, what it can score, and how it is computed.
+    """A metric: its direction and range, the features that it can score, and its computation.
 
     Attributes:
         name: Name in cards, scores and records.
         higher_is_better: Direction.
         lowest: Smallest possible value.
         highest: Largest possible value.
-        description: What it measures, with its convention for degenerate input.
+        description: The measured quantity, with its convention for degenerate input.
         kinds: Feature types it scores; none where it scores solutions of problems, choices of algorithms, or whole
             structures.
-        accumulator: What it streams into; metrics with the same one share it.
+        accumulator: Class of its running sums; metrics with the same accumulator share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
         squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.

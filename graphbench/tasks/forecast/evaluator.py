@@ -24,10 +24,10 @@ from graphbench.tasks.forecast.metrics import WeatherSums
 logger = logging.getLogger(__name__)
 
 HEADLINES = (500, 700, 850)
-"""Levels in hPa whose scores are listed, those of table 19 and of WeatherBench 2."""
+"""Levels in hPa whose scores are listed: the levels of table 19 and of WeatherBench 2."""
 
 LEADING = ("_geopotential_500", "_temperature_850", "_2m_temperature", "_mean_sea_level_pressure")
-"""Ends of the names of the scores that every lead time has, beside those of whole variables."""
+"""Ends of the names of the scores that every lead time has, beside the scores of whole variables."""
 
 _SCORES = frozenset({"mse", "relative_mse", "acc"})
 
@@ -36,7 +36,7 @@ OF_CHANNELS = ("mse", "rmse", "bias", "acc")
 
 
 class ForecastEvaluator(BaseEvaluator):
-    """Scores predicted changes of weather states: what ``Evaluator("weather/sim_64x32")`` returns.
+    """Scores predicted changes of weather states; returned by ``Evaluator("weather/sim_64x32")``.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 
@@ -50,7 +50,7 @@ class ForecastEvaluator(BaseEvaluator):
     ``acc_<channel>``, of which the last three are weighted by area (WeatherBench 2).
 
     That ``mse`` is the sum follows from GraphBench's table 19. Its row "All variables" of GT is 179,629. The errors of
-    the five surface variables add up to 102,569.8, and those of the six others, each over all levels, to 77,058.2:
+    the five surface variables add up to 102,569.8, and the errors of the six others, each over all levels, to 77,058.2:
     together 179,627.9, the difference being that of rounded numbers. The mean over the 83 channels would be 13,305.
     Geopotential and pressure rule the sum, as their units make their numbers large.
 
@@ -65,7 +65,7 @@ class ForecastEvaluator(BaseEvaluator):
         lead_hours: Hours from a sample to the time that is forecast.
         climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
             first needed; without any the metric is left out.
-        remedy: What a reader can do who lacks the climatology, in words.
+        remedy: Advice, in words, for a reader who lacks the climatology.
         scores: As for all evaluators; it has no meaning here.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
 
@@ -207,7 +207,7 @@ class ForecastEvaluator(BaseEvaluator):
             predicted: As many values, ``[times, points, channels]`` or ``[times * points, channels]``.
             states: ``[times, points, channels]``, the states that the forecasts began with.
             hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
-            ahead: Hours ahead; None for those of the task.
+            ahead: Hours ahead; None for the lead time of the task.
 
         Raises:
             EvaluationError: If shapes do not fit or a value is not finite.
@@ -268,7 +268,7 @@ class ForecastEvaluator(BaseEvaluator):
         return self._score(sums, self._listed(sums))
 
     def _score(self, sums: WeatherSums, listed: Mapping[str, float]) -> Score:
-        """Return the scores of sums by metric and by variable, and those of single channels that are listed."""
+        """Return the scores of sums by metric and by variable, and the listed scores of single channels."""
         of_variables = self._of_variables(sums)
         total = sum(of_variables.values())
         values, undefined = self.values(lambda m: total if m.name == "mse" else m.value(sums))
@@ -284,7 +284,7 @@ class ForecastEvaluator(BaseEvaluator):
         )
 
     def _without_anomalies(self) -> str:
-        """Return why there is no anomaly correlation, and what can be done."""
+        """Return the reason why there is no anomaly correlation, with its remedy."""
         if self.climatology is None:
             return f"its climatology is unknown, as the training split is not on this machine; {self.remedy}"
         return "no anomaly is known: pass samples, update(batch, predictions), which hold states and times"

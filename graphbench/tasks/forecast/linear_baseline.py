@@ -19,8 +19,9 @@ _NEGLIGIBLE = 1e-10  # of the largest singular value
 class LinearForecast:
     """The anomaly of a channel at a later time, as a linear function of its anomalies now.
 
-    Anomalies are deviations from a climatology. Those of a point and of its neighbours to the west and the east, on the
-    same circle of latitude, are read, so that what the mean wind of the latitude carries along can be foreseen.
+    Anomalies are deviations from a climatology. The model reads the anomalies of a point and of its neighbours to the
+    west and the east, on the same circle of latitude, so that the advection by the mean wind of the latitude can be
+    predicted.
 
     Attributes:
         coefficients: float64 ``[latitudes, channels, 4]``: of 1, and of the anomalies at the point, to its west, and to

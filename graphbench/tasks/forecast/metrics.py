@@ -70,7 +70,7 @@ class WeatherSums:
         tallied(self, error)
 
     def shares(self, error: NDArray[Any]) -> Floats | None:
-        """Return what each forecast adds to the squared errors of the channels, and to the number of forecasts."""
+        """Return the contribution of each forecast to the squared errors and to the number of forecasts."""
         squares = np.einsum("tolc,tolc->tc", error, error)
         return np.concatenate([squares, np.ones((len(error), 1))], axis=1)
 

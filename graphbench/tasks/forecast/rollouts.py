@@ -109,7 +109,7 @@ def rollouts(
 
 @dataclass(frozen=True)
 class Stepper:
-    """How a state follows from a forecast: what a batch holds after one step.
+    """How a state follows from a forecast: the content of a batch after one step.
 
     Attributes:
         card: The card, of a forecast task.
@@ -142,7 +142,7 @@ class Stepper:
         for step in range(forecasts.shape[1]):
             answer = predict(batch)
             change = as_array(answer[self.output] if isinstance(answer, Mapping) else answer, "y_pred")
-            with np.errstate(over="ignore", invalid="ignore"):  # the evaluator leaves out what is not finite
+            with np.errstate(over="ignore", invalid="ignore"):  # the evaluator leaves out values that are not finite
                 total = total + change.reshape(total.shape)
             forecasts[:, step] = total
             if step + 1 < forecasts.shape[1]:

@@ -71,7 +71,7 @@ class ForecastTask(Task):
     """Predict the changes of a state of the card's series.
 
     Errors are divided by the standard deviation of the channel's change in training, and weighted by latitude, level
-    and variable (GraphBench, section 3.4.1); scores are those of ``ForecastEvaluator``.
+    and variable (GraphBench, section 3.4.1); ``ForecastEvaluator`` computes the scores.
 
     Attributes:
         climatology: That of the training split; None until :meth:`read_training` was called.
@@ -135,12 +135,12 @@ class ForecastTask(Task):
 
     @property
     def size_name(self) -> str:
-        """What is compared from split to split."""
+        """The quantity that differs from split to split."""
         return QUANTITIES["h"]
 
     @property
     def size_axis(self) -> tuple[str, Any] | None:
-        """Hours ahead, and those of training."""
+        """The noun for hours ahead, and the hours ahead of training."""
         return self.size_name, self.lead_hours
 
     def sample_size(self, split: str) -> float | None:
@@ -356,7 +356,7 @@ class ForecastTask(Task):
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the score of the state of the last step before the target, which no forecast over the lead has.
 
-        It is no trivial predictor, but what persistence would be over a shorter lead.
+        It is no trivial predictor, but persistence over a shorter lead.
         """
         if self.lead == 1:
             return {}

@@ -1,4 +1,4 @@
-"""Scores of weather forecasts: unweighted mean squared errors, and those of WeatherBench 2.
+"""Scores of weather forecasts: unweighted mean squared errors, and the scores of WeatherBench 2.
 
 Rasp et al., *WeatherBench 2: A benchmark for the next generation of data-driven global weather models* (2024),
 section 4: root mean squared error, bias and anomaly correlation are weighted by the area of grid cells; squared errors
@@ -35,8 +35,8 @@ def weather_scores(
     ``graphbench.domains.weather.CHANNELS`` and point ``longitude * latitudes + latitude``.
 
     Args:
-        truth: What came.
-        forecast: What was forecast for the same times.
+        truth: The observed fields.
+        forecast: The forecast fields for the same times.
         climatology: The climatology of the same times, for the anomaly correlation.
         latitudes: Latitudes of the grid in degrees, ascending; None for an equiangular grid, of 32 latitudes where
             fields are one array.

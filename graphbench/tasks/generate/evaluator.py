@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class GeneratedEvaluator(BaseEvaluator):
-    """Scores whole structures: what ``Evaluator("chip_design/aig")`` returns.
+    """Scores whole structures; returned by ``Evaluator("chip_design/aig")``.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 

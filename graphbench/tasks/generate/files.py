@@ -41,7 +41,7 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
 
 
 class FlatAnswers:
-    """Flat arrays of the graphs of all answers (:mod:`~.components.verifiers`); slices are those of some answers."""
+    """Flat arrays of the graphs of all answers (:mod:`~.components.verifiers`); a slice covers some answers."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], path: Path, count: int, judge: Judge) -> None:
         """Check the arrays of a file.

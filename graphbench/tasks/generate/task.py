@@ -152,7 +152,7 @@ class GenerateTask(Task):
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the answers to all samples to a ``.npz`` file, as flat arrays; those that are wrong have no node."""
+        """Write the answers to all samples to a ``.npz`` file, as flat arrays; wrong answers have no node."""
         parts = [self.judge.arrays(answers) for answers in predictions]
         joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
         return write_arrays(path, joined)

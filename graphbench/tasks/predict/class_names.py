@@ -34,7 +34,7 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
         card: The dataset's card.
         feature: A categorical feature whose classes have names: a key of ``card.classes``.
         words: One name per item.
-        where: What a message calls an item, ``{}`` for its number from 1 on.
+        where: The noun for an item in messages, ``{}`` for its number from 1 on.
 
     Raises:
         EvaluationError: If the classes of the feature have no names, or a word is none of them.
@@ -73,7 +73,7 @@ def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArra
 def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int64]) -> Score:
     """Return the score of answers to the graphs of a split; one that names no class is wrong.
 
-    Metrics over classes are means over those that occur in the targets or are named.
+    Metrics over classes are means over the classes that occur in the targets or in the answers.
 
     Args:
         card: The dataset's card, whose output is a class of the graph.

@@ -40,7 +40,7 @@ _AT_ONCE = 4096
 
 
 def _content(feature: Feature) -> str:
-    """Return what a prediction of a feature is, in words."""
+    """Return a description of a prediction of a feature."""
     if feature.kind is Kind.MASK:
         return "a probability or a label"
     if feature.kind is Kind.CATEGORICAL:
@@ -68,7 +68,7 @@ class PredictTask(Task):
         rules_of(self.card)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
-        """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
+        """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
         from graphbench.models.losses import losses
 
         return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
@@ -169,7 +169,7 @@ class PredictTask(Task):
         return self.endings if has_named_classes(self.card) else tuple(e for e in self.endings if e not in OF_WORDS)
 
     def describe_rows(self) -> str:
-        """Return what a row of every output's array stands for and holds."""
+        """Return the meaning and the content of a row of every output's array."""
         rows = [f"{_ROWS[feature.location]} with {_content(feature)}" for feature in self.card.outputs]
         if len(rows) == 1:
             return rows[0]
@@ -187,7 +187,7 @@ class PredictTask(Task):
         )
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
-        """Return the scores of a file of predictions; of names of classes, those that name none count as wrong."""
+        """Return the scores of a file of predictions; in a file of class names, an unknown name counts as wrong."""
         if not are_words(path):
             return super().score_file(path, split, scores)
         answered = classes_of_words(self.card, path, len(split), split.split)

@@ -49,15 +49,15 @@ class SelectTask(Task):
     """Choose one of K algorithms for every instance: ``task: {type: select}``, with K outputs ``[graph, scalar]``.
 
     Each output is the cost of an algorithm on the instance, in seconds or another unit: positive, and with penalties
-    for unsolved instances applied. What a model returns for an output is read as a cost: the lower, the better. With
+    for unsolved instances applied. The model's value for an output is read as a cost: the lower, the better. With
     ``c = t / m``, where ``t`` are costs and ``m`` is the mean cost of all algorithms on the training split, logits are
-    ``-c`` of what the model returns, probabilities their softmax, and the loss is that of GraphBench, section 3.3.1,
-    ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: that of costs in units of ``m``.
+    ``-c`` of the model's values, probabilities their softmax, and the loss is that of GraphBench, section 3.3.1,
+    ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: the costs are in units of ``m``.
 
     The facts of the training split are the mean costs of the algorithms there, by output: the single best algorithm of
     ``closed_gap`` follows from them. They are taken from the settings, else from the card, else from the dataset.
 
-    Settings of the card, ``task.options``: ``overhead``, what making a choice costs, in the unit of the costs: a
+    Settings of the card, ``task.options``: ``overhead``, the cost of making a choice, in the unit of the costs: a
     number, or the name of a scalar feature of graphs that holds it for each instance. It counts for every model.
     """
 
@@ -73,7 +73,7 @@ class SelectTask(Task):
             card: The card.
             surrogate: None; costs are learned from targets.
             decoding: How choices are scored: ``train_costs`` (output -> mean cost on the training split) and
-                ``overhead``, in place of those of the card.
+                ``overhead``, in place of the values on the card.
 
         Raises:
             CardError: If the outputs are not two or more scalars of graphs, or ``task.options`` are not allowed.
@@ -140,13 +140,13 @@ class SelectTask(Task):
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Names of the algorithms: those of the outputs, without the ending that all share, such as ``_cost``."""
+        """Names of the algorithms: the names of the outputs without their common ending, such as ``_cost``."""
         endings = {name.rpartition("_")[2] for name in self.names}
         shared = len(endings) == 1 and all("_" in name.strip("_") for name in self.names)
         return tuple(name.rpartition("_")[0] for name in self.names) if shared else self.names
 
     def configure(self, model: Any) -> None:
-        """Count what those inputs cost that the model reads, where the card says what inputs cost."""
+        """Count the costs of the inputs that the model reads, where the card states costs of inputs."""
         if self._cost_of_input:
             ignored = getattr(model, "ignore", ())
             self.overhead = tuple(cost for name, cost in self._cost_of_input.items() if name not in ignored)
@@ -197,7 +197,7 @@ class SelectTask(Task):
         return {LOSS: int(batch.num_graphs)}
 
     def _logits(self, outputs: Mapping[str, Tensor]) -> Tensor:
-        """Return the logits of the algorithms, float32 ``[S, K]``: in units, minus what the model returns."""
+        """Return the logits of the algorithms, float32 ``[S, K]``: in units, minus the model's values."""
         import torch
 
         unit = self._mean_training_cost()
@@ -260,7 +260,7 @@ class SelectTask(Task):
     # ------------------------------------------------------------------------------------------------ files
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
-        """Return the scores of a file; inputs cost what the card says if the file does not say that they are unread.
+        """Return the scores of a file; the card's costs of inputs are added unless the file says that they are unread.
 
         An array ``reads`` of the file holds the names of the inputs that the selector reads.
         """
@@ -284,7 +284,7 @@ class SelectTask(Task):
         return tuple(self._cost_of_input[name] for name in inputs if name in self._cost_of_input)
 
     def describe_rows(self) -> str:
-        """Return what a row stands for."""
+        """Return the meaning of a row."""
         return "a row per instance with the number of an algorithm or a score for each, or an array of costs per output"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
@@ -318,7 +318,7 @@ class SelectTask(Task):
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the logits of all instances, float32 ``[S, K]``, and what the model reads, to a ``.npz`` file."""
+        """Write the logits of all instances, float32 ``[S, K]``, and the names of paid inputs to a ``.npz`` file."""
         arrays = {SINGLE: np.concatenate([np.asarray(rows) for rows in predictions])}
         if self._cost_of_input:
             paid = self.overhead if isinstance(self.overhead, tuple) else ()

@@ -24,7 +24,7 @@ class SolvedGraphs:
         values: int64 ``[G]``, the objective of each solution.
         maximise: Whether larger objectives are better.
         labels: int64 ``[G]``, the best known objective, -1 where none is known; None if none is.
-        bounds: int64 ``[G]``, what no objective can pass, -1 where unknown; None if none is.
+        bounds: int64 ``[G]``, limits that no objective can pass, -1 where unknown; None if none is.
         seconds: Seconds spent on all of them; None if not measured.
     """
 
@@ -76,7 +76,7 @@ class SolutionSums:
         tallied(self, solved)
 
     def shares(self, solved: SolvedGraphs) -> Floats | None:
-        """Return what each graph adds to the objective and to the number of graphs; other means have no replicates."""
+        """Return the contribution of each graph to objective and number of graphs; other means have no replicates."""
         return np.stack([solved.values, np.ones(len(solved.values))], axis=1).astype(np.float64)
 
     def like(self, totals: Floats) -> Self:

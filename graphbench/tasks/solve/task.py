@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
 
-_MOST_COLUMNS = 16  # of scores of a node, such as those of colours
+_MOST_COLUMNS = 16  # of scores of a node, such as the scores of colours
 _AT_ONCE = 4096
 
 
@@ -138,7 +138,7 @@ class SolveTask(Task):
         return {name: metric(name).value(sums) for name in names if metric(name).repeatable}
 
     def describe_rows(self) -> str:
-        """Return what a row stands for."""
+        """Return the meaning of a row."""
         return "a row per node, graph after graph, with its part of a solution or with scores that are decoded"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:

@@ -63,10 +63,10 @@ class CausalModel:
         return int(length) if length else None
 
     def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
-        """Return what the model writes after each text.
+        """Return the model's continuation of each text.
 
         Args:
-            texts: What it reads.
+            texts: The prompts.
             characters: Longest output worth waiting for; a token is at least one character.
 
         Raises:

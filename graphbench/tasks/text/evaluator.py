@@ -24,7 +24,7 @@ class _Sums(FeatureSums):
 
 
 class TextEvaluator(FeatureEvaluator):
-    """Scores texts: what ``Evaluator("clrs_text/bfs")`` returns.
+    """Scores texts; returned by ``Evaluator("clrs_text/bfs")``.
 
     Targets are references, a string per prompt; or a ``TextBatch`` or PyG graphs, which hold them and the problem
     sizes: then :meth:`groups` returns the score of every size.

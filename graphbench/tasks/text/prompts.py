@@ -28,7 +28,7 @@ class Prompts:
     """The samples of a split as strings, in its order.
 
     Attributes:
-        prompts: What a model reads.
+        prompts: The texts that a model reads.
         references: The right answers.
         sizes: Problem sizes, the number of nodes.
         sample_ids: Which samples of which split these are; None where they are not known.
@@ -87,7 +87,7 @@ class Corpus:
 
     Attributes:
         prompts: The prompts.
-        chosen: int64 ``[S]``, the numbers of those that fit.
+        chosen: int64 ``[S]``, the numbers of the prompts that fit.
         lengths: int64 ``[S]``, their characters, references included.
         left_out: Number of prompts that do not fit.
     """

@@ -66,7 +66,7 @@ class TextTask(Task):
 
     @property
     def size_name(self) -> str:
-        """What the size of a sample is called."""
+        """The noun for the size of a sample."""
         return "size"
 
     @property
@@ -109,7 +109,7 @@ class TextTask(Task):
             yield corpus.prompts.take(chosen)
 
     def scoring_batches(self, split: GraphDataset, size: int, model: Any = None) -> Iterable[Any]:
-        """Yield all prompts, those of similar length together, and warn of those that the model cannot read."""
+        """Yield all prompts, grouped by similar length, and warn of prompts that the model cannot read."""
         prompts = Prompts.of(split, self.prompt, self.reference)
         unread = 0 if model is None else len(self._unread(prompts, model))
         if unread:
@@ -201,7 +201,7 @@ class TextTask(Task):
     # ------------------------------------------------------------------------------------------------ files
 
     def describe_rows(self) -> str:
-        """Return what a line is."""
+        """Return a description of a line."""
         return "one answer per line"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:

@@ -47,7 +47,7 @@ class _Sums:
 
 
 class TraceEvaluator(SeveralOutputs):
-    """Scores all outputs of an algorithm: what ``Evaluator("clrs/bfs")`` returns. Masked positions are left out.
+    """Scores all outputs of an algorithm; returned by ``Evaluator("clrs/bfs")``. Masked positions are left out.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 
@@ -136,7 +136,7 @@ def _items(feature: Feature, truth: Array, predicted: Array, with_samples: bool)
 
 
 def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) -> dict[str, Array]:
-    """Return what predictors say that know nothing of an algorithm, for outputs of the shape of ``truth [B, ...]``.
+    """Return the outputs of predictors without knowledge of the algorithm, in the shape of ``truth [B, ...]``.
 
     ``initial`` leaves everything as algorithms start: pointers to themselves (edge pointers to the row), lists in the
     order given, no mask set, the first node. ``random`` draws uniformly; masks are set at the rate of training.

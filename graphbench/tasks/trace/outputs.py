@@ -1,4 +1,4 @@
-"""Checks of the outputs of algorithms: from what a caller gives to arrays in the form of a ``TrajectoryBatch``."""
+"""Checks of the outputs of algorithms: the caller's values become arrays in the form of a ``TrajectoryBatch``."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def checked_outputs(
         features: The outputs.
         truth: Output name -> array or tensor: masks 0 and 1, class numbers, node numbers; -1 where masked.
         predicted: The same, for all outputs. Where the truth is masked, -1 is allowed too.
-        scale: What floating-point predictions of masks are.
+        scale: Scale of floating-point predictions of masks.
 
     Raises:
         EvaluationError: If an output is missing or empty, shapes or the number of samples or nodes disagree, or a value
@@ -167,7 +167,7 @@ def _prediction(feature: Feature, expected: Table, prediction: Table, nodes: int
 
 
 def _check_numbers(feature: Feature, table: Table, nodes: int | None, left_out: Array) -> None:
-    """Refuse what is no class number or no node number."""
+    """Refuse values that are no class numbers or node numbers."""
     values, most = table.values, feature.classes or nodes
     what = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
     bad = (values < 0) | too_large(values) | (values != np.floor(values))

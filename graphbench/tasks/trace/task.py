@@ -53,7 +53,7 @@ class TraceTask(Task):
         return train_split.removeprefix("train").lstrip("_") or self.card.protocol
 
     def splits_for(self, role: str) -> list[str]:
-        """Return the splits that may be used as ``train`` or ``val``: those of every protocol."""
+        """Return the splits that may be used as ``train`` or ``val``; every protocol has splits for both roles."""
         return [name for name in self.card.all_splits if name == role or name.startswith(f"{role}_")]
 
     def is_stored(self, split: str) -> bool:
@@ -69,7 +69,7 @@ class TraceTask(Task):
         return TrajectoryStream(data.card, split, seed)
 
     def data_mark(self, train: Any, val: GraphDataset) -> str:
-        """Return what tells the data of a run from others."""
+        """Return the text that distinguishes the data of a run from other data."""
         if self.is_stored(train.split):
             return f"{self.card.address} {train.content_hash} {val.content_hash}"
         return f"{self.card.address} {train.split} {self.card.fingerprint(0)} {val.content_hash}"
@@ -142,7 +142,7 @@ class TraceTask(Task):
     # ------------------------------------------------------------------------------------------------ files
 
     def describe_rows(self) -> str:
-        """Return what the arrays of outputs hold."""
+        """Return a description of the arrays of outputs."""
         names = ", ".join(feature.name for feature in self.card.outputs)
         return f"an array per output ({names}), with a value per item, sample after sample"
 

@@ -67,12 +67,12 @@ class TabularLearner(TorchPredictor):
         return True
 
     def describe(self) -> str:
-        """Return what is about to be fitted."""
+        """Return a description of the fit that begins."""
         config = self.context.config
         return f"fitting {config.model_name} on {self.context.name}; output {self.context.folder}"
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work fitting is, and what the units are called (plural)."""
+        """Return the number of units of work in fitting, and the noun for the units (plural)."""
         return 1, "fits"
 
     def seconds_ahead(self) -> float | None:
@@ -110,7 +110,7 @@ class TabularLearner(TorchPredictor):
         _write(self.context.folder, self.model, self.facts)
 
     def summary(self) -> FitSummary:
-        """Return what fitting was."""
+        """Return the summary of the fit."""
         metric, upwards = self.run.task.selection
         curve = tuple((int(step), float(value)) for step, value in self.facts.get("curve", ()))
         seconds = float(self.facts.get("seconds", 0.0))
