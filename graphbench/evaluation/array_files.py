@@ -39,8 +39,8 @@ def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[
             is compared before anything is loaded, as a small file can unpack to any size.
 
     Raises:
-        EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: what
-            ``torch.save`` or ``pickle`` wrote, no numbers, or a single value.
+        EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: a
+            file of ``torch.save`` or ``pickle``, no numbers, or a single value.
     """
     _require_numpy_file(path)
     require_declared_sizes(path, most_unpacked(path) if most_bytes is None else most_bytes)

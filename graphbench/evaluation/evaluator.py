@@ -274,8 +274,8 @@ def add_checked(sums: Mapping[str, FeatureSums], ready: Mapping[str, Checked], p
     for part, rows in chosen.items():
         if rows.any():
             for name, (items, _) in ready.items():
-                own = restricted(items, rows)
-                sums[name].parts[part].add(own, own.num_graphs)
+                part_items = restricted(items, rows)
+                sums[name].parts[part].add(part_items, part_items.num_graphs)
 
 
 class FeatureEvaluator(BaseEvaluator):
@@ -329,8 +329,8 @@ class FeatureEvaluator(BaseEvaluator):
     def __repr__(self) -> str:
         """Return the feature, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
-        what = f"{self.feature.name}: {self.feature.location} {self.feature.type_name}"
-        return f"Evaluator({what}; {names}; scores={self.scores.value!r})"
+        target = f"{self.feature.name}: {self.feature.location} {self.feature.type_name}"
+        return f"Evaluator({target}; {names}; scores={self.scores.value!r})"
 
     def start(self) -> FeatureSums:
         """Return the sums of no prediction."""
@@ -348,7 +348,7 @@ class FeatureEvaluator(BaseEvaluator):
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples by name, where they are defined."""
         return defined_scores(
-            {name: partial(self.score_of, own) for name, own in self._sums.parts.items() if own.items}
+            {name: partial(self.score_of, part_sums) for name, part_sums in self._sums.parts.items() if part_sums.items}
         )
 
     def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> Checked:
@@ -370,10 +370,10 @@ class FeatureEvaluator(BaseEvaluator):
 
     def score_of(self, sums: FeatureSums) -> Score:
         """Return the score of any number of graphs; metrics over graphs are left out where the graphs are unknown."""
-        known = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
-        if len(known) < len(self.metrics):
-            logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in known])
-        values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), known)
+        computable = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
+        if len(computable) < len(self.metrics):
+            logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in computable])
+        values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), computable)
         for name, why in undefined.items():
             logger.info("%s is left out: %s", name, why)
         score = Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)

@@ -29,10 +29,10 @@ def by_size(
     """Return the scores of whole splits by name, and the scores of their parts as size -> split -> score, ascending."""
     whole: dict[str, Mapping[str, float]] = {}
     sizes: dict[int, dict[str, Mapping[str, float]]] = {}
-    for name, own in scores.items():
+    for name, values in scores.items():
         split, size = split_and_size(name)
         if size is None or split not in scores:
-            whole[name] = own
+            whole[name] = values
         else:
-            sizes.setdefault(size, {})[split] = own
+            sizes.setdefault(size, {})[split] = values
     return whole, dict(sorted(sizes.items()))

@@ -67,7 +67,7 @@ def measured_references(card: Card, split: str) -> tuple[SplitReferences, ...]:
         split: Name of the split, or of a part of the test split such as ``test_n16``.
     """
     measured = card.measured_scores
-    blocks = [measured, *(own for _, own in sorted(measured.scores_on_first.items(), reverse=True))]
+    blocks = [measured, *(block for _, block in sorted(measured.scores_on_first.items(), reverse=True))]
     return tuple(_of_block(card, block, split) for block in blocks if split in block.floor or split in block.solvers)
 
 

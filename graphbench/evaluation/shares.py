@@ -63,8 +63,8 @@ def means_text(features: Sequence[Feature], means: Mapping[str, float]) -> str:
         means: Statistic -> mean over graphs.
     """
     shares = share_names(features, list(means))
-    of_classes = {name for own in shares.values() for name in own}
+    of_classes = {name for columns in shares.values() for name in columns}
     parts = [f"{name} {mean:.4g}" for name, mean in means.items() if name not in of_classes]
-    for feature, own in shares.items():
-        parts.append(f"largest {feature} {class_shares(feature, {name: means[name] for name in own})}")
+    for feature, columns in shares.items():
+        parts.append(f"largest {feature} {class_shares(feature, {name: means[name] for name in columns})}")
     return ", ".join(parts)

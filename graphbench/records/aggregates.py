@@ -20,7 +20,7 @@ COSTS = (
     "threads",
 )  # fmt: skip
 """The numbers of a record that state the costs of a run."""
-_MOST = 1e100  # larger numbers overflow when they are squared
+_MAX_NUMBER = 1e100  # larger numbers overflow when they are squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class Stat:
         if not numbers:
             raise ResultError("there is no value to average")
         largest = max(map(abs, numbers))
-        mean = math.fsum(numbers) / len(numbers) if largest < _MOST else math.fsum(x / len(numbers) for x in numbers)
+        mean = (
+            math.fsum(numbers) / len(numbers) if largest < _MAX_NUMBER else math.fsum(x / len(numbers) for x in numbers)
+        )
         if len(numbers) == 1:
             return cls(mean, None, 1)
         return cls(mean, math.hypot(*(value - mean for value in numbers)) / math.sqrt(len(numbers) - 1), len(numbers))
@@ -58,8 +60,8 @@ def absurd_number(record: RunRecord) -> str:
         numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
     for name, points in record.curves.items():
         numbers[f"the curve {name}"] = max((max(abs(step), abs(value)) for step, value in points), default=None)
-    excessive = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
-    return f"{excessive} is beyond {_MOST:g}" if excessive else ""
+    excessive = next((name for name, value in numbers.items() if value is not None and abs(value) > _MAX_NUMBER), None)
+    return f"{excessive} is beyond {_MAX_NUMBER:g}" if excessive else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,10 +175,10 @@ def _table_scores(content: _File, table: _Table) -> Iterator[PublishedScore]:
             values = {table.split: cells} if table.split is not None else {}
             values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
             for split, (value, std) in values.items():
-                about = {"split": split, "model": model, "value": value, "std": std}
-                about |= {"paper": content.paper, "version": content.version}
-                about |= {"not_comparable": table.why_not_comparable(dataset)}
-                yield PublishedScore(dataset=f"{content.domain}/{dataset}", **about, **shared)
+                fields = {"split": split, "model": model, "value": value, "std": std}
+                fields |= {"paper": content.paper, "version": content.version}
+                fields |= {"not_comparable": table.why_not_comparable(dataset)}
+                yield PublishedScore(dataset=f"{content.domain}/{dataset}", **fields, **shared)
 
 
 @lru_cache(maxsize=2)
@@ -187,15 +187,15 @@ def _contents(
 ) -> tuple[Mapping[str, list[PublishedScore]], Mapping[str, Collection]]:
     """Return dataset -> scores and group -> collection of all files; the files of a broken plug-in are left out."""
     scores: dict[str, list[PublishedScore]] = {}
-    known: dict[str, Collection] = {}
+    collections: dict[str, Collection] = {}
     for folder in folders:
         with blaming(folder.owner):
             files = [_read_file(path) for path in sorted((folder.path / "published").glob("*.yaml"))]
             for file in files:
-                known |= file.collections
+                collections |= file.collections
                 for score in _file_scores(file):
                     scores.setdefault(score.dataset, []).append(score)
-    return scores, known
+    return scores, collections
 
 
 def collections() -> Mapping[str, Collection]:

@@ -235,8 +235,8 @@ class RunRecord(StrictModel):
     def steps_asked(self) -> int | None:
         """The budget in steps: ``config["training"]["steps"]`` where given (early stopping may take fewer)."""
         training = self.config.get("training")
-        asked = training.get("steps") if isinstance(training, Mapping) else None
-        return asked if isinstance(asked, int) else self.steps
+        steps = training.get("steps") if isinstance(training, Mapping) else None
+        return steps if isinstance(steps, int) else self.steps
 
     @property
     def relative_path(self) -> Path:

@@ -165,8 +165,8 @@ def require_protocol(card: Card, protocol: str | None) -> None:
     Raises:
         ResultError: With the protocols that they can have.
     """
-    known = task_of(card).protocols
-    if protocol not in known:
+    protocols = task_of(card).protocols
+    if protocol not in protocols:
         stated = "no protocol" if protocol is None else f"the protocol {protocol!r:.60}"
-        own = " or ".join(f"{name}" for name in known if name is not None) or "none"
-        raise ResultError(f"{stated} is stated; runs on {card.address} have {own}")
+        listed = " or ".join(f"{name}" for name in protocols if name is not None) or "none"
+        raise ResultError(f"{stated} is stated; runs on {card.address} have {listed}")

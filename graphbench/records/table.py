@@ -105,9 +105,9 @@ def as_rows(
             rows += [row for row in _rows(path, record) if matches(row["split"], split) and _is_metric(row, metric)]
     if sort is None:
         return rows[::-1] if reverse else rows
-    known = [row for row in rows if row[sort] is not None]
-    known.sort(key=lambda row: row[sort], reverse=reverse)
-    return known + [row for row in rows if row[sort] is None]
+    sortable = [row for row in rows if row[sort] is not None]
+    sortable.sort(key=lambda row: row[sort], reverse=reverse)
+    return sortable + [row for row in rows if row[sort] is None]
 
 
 def _is_metric(row: dict[str, Any], patterns: str | Sequence[str]) -> bool:
@@ -168,7 +168,7 @@ def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:
     }
     rows = []
     for split, scores in record.scores.items():
-        own = {
+        fields = {
             "split": split,
             "data_hash": record.data_hashes.get(split),
             "graphs_scored": record.graphs_scored.get(split),
@@ -176,6 +176,6 @@ def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:
         for name, value in scores.items():
             registered = METRICS.get(name)
             direction = None if registered is None else registered.higher_is_better
-            row = {**shared, **own, "metric": name, "value": value, "higher_is_better": direction}
+            row = {**shared, **fields, "metric": name, "value": value, "higher_is_better": direction}
             rows.append({column: row[column] for column in COLUMNS})
     return rows

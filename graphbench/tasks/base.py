@@ -51,7 +51,7 @@ class BoundModel(Protocol):
 class Task(ABC):
     """One task of a dataset: the batching of samples, the meaning of outputs, the loss and the scoring.
 
-    A kind of task of your own is a subclass with another ``type``, made known with ``graphbench.register_task``; a
+    A user's kind of task is a subclass with another ``type``, registered with ``graphbench.register_task``; a
     card names it as ``task: {type: ...}``. This class implements the parts that most tasks on graphs share; a subclass
     defines at least the losses, the conversion of outputs to predictions, and the evaluator that scores them.
 
@@ -102,10 +102,10 @@ class Task(ABC):
         self.card = card
         self.facts: Mapping[str, float] = card.training_facts
         self.check_card()
-        for name, given in (("surrogate", surrogate), ("decoding", decoding)):
-            if given:
+        for name, settings in (("surrogate", surrogate), ("decoding", decoding)):
+            if settings:
                 raise ConfigError(
-                    f"training.{name} is {dict(given)}, but {card.address} is learned from targets; leave it out"
+                    f"training.{name} is {dict(settings)}, but {card.address} is learned from targets; leave it out"
                 )
 
     # ------------------------------------------------------------------------------------------------ the card
@@ -308,8 +308,8 @@ class Task(ABC):
         """
         from graphbench.evaluation.metrics import metric
 
-        about = metric(self.card.metrics.primary)
-        return about.name, about.higher_is_better
+        primary = metric(self.card.metrics.primary)
+        return primary.name, primary.higher_is_better
 
     @abstractmethod
     def losses(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
@@ -360,7 +360,7 @@ class Task(ABC):
         """Return a fresh evaluator over all outputs.
 
         Args:
-            scores: Scale of floating-point predictions; None for the task's own default.
+            scores: Scale of floating-point predictions; None for the task's default.
             expected_graphs: If given, the evaluator refuses any other number of samples.
         """
 

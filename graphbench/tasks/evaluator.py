@@ -118,12 +118,14 @@ def _with_output(card: Card, name: str) -> Card:
     others = set(names) - {name}
     kind = card.outputs[names.index(name)].kind
     able = tuple(m for m in (card.metrics.primary, *card.metrics.also) if kind in metric(m).kinds)
-    own: dict[str, Any] = {"parts": {part: spec for part, spec in card.metrics.parts.items() if spec.output == name}}
+    selected: dict[str, Any] = {
+        "parts": {part: spec for part, spec in card.metrics.parts.items() if spec.output == name}
+    }
     if able:  # without any, the evaluator names the metrics that could be used
-        own |= {"primary": able[0], "also": able[1:]}
+        selected |= {"primary": able[0], "also": able[1:]}
     return card.model_copy(
         update={
             "features": tuple(f for f in card.features if f.name not in others),
-            "metrics": card.metrics.model_copy(update=own),
+            "metrics": card.metrics.model_copy(update=selected),
         }
     )

@@ -95,12 +95,14 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
     Raises:
         StoreError: If the file cannot be written.
     """
-    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    copies = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+    }
     words = json.dumps({"format": _FORMAT, **facts})
-    whole = json.dumps({"format": _FORMAT, **facts, _HASH: _content_hash(own, words)})
+    whole = json.dumps({"format": _FORMAT, **facts, _HASH: _content_hash(copies, words)})
     with atomic_path(path) as aside:
         try:
-            save_file(own, aside, {_KEY: whole})  # one key: the library writes several in random order
+            save_file(copies, aside, {_KEY: whole})  # one key: the library writes several in random order
             aside.chmod(default_mode())
         except SafetensorError as error:
             raise StoreError(f"cannot write {path}: {error}; free some space or choose another output") from error
@@ -186,19 +188,19 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         ) from error
 
 
-def _differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+def _differences(wanted: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> str:
     """Return in a line how tensors differ from the tensors of a model; each kind of difference with one example."""
     shapes = {
-        f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None
+        f"{name} {tuple(stored[name].shape)}, not {tuple(tensor.shape)}": None
         for name, tensor in wanted.items()
-        if name in given and given[name].shape != tensor.shape
+        if name in stored and stored[name].shape != tensor.shape
     }
     kinds = {
-        "missing": wanted.keys() - given.keys(),
-        "unknown to the model": given.keys() - wanted.keys(),
+        "missing": wanted.keys() - stored.keys(),
+        "unknown to the model": stored.keys() - wanted.keys(),
         "of another shape": shapes.keys(),
     }
-    words = [f"{len(names)} tensors are {what} (such as {min(names)})" for what, names in kinds.items() if names]
+    words = [f"{len(names)} tensors are {kind} (such as {min(names)})" for kind, names in kinds.items() if names]
     return ", ".join(words)
 
 
@@ -218,9 +220,9 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     if fingerprint == expected:
         return
     differing = differing_settings(path.parent, config) or differing_weights(facts.get(RUN), config)
-    what = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
+    changed = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
     raise CheckpointError(
         f"{path} belongs to another run (fingerprint {fingerprint}, this run has {expected}): "
-        f"{what or 'its data are others, by content, parameters or draw'}; "
+        f"{changed or 'its data are others, by content, parameters or draw'}; "
         f"choose another output folder, or pass {RESTART} to start again and overwrite it"
     )

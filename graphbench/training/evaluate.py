@@ -181,10 +181,10 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     if card is not None and config.datasets and card.address not in config.datasets:
         raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {card.address}")
     ids = config.datasets or (config.dataset,)
-    given = {} if card is None else {card.address if config.datasets else ids[0]: card}
-    cards = {id_: given.get(id_) or card_of_run(where, id_) for id_ in ids}
+    cards_of_caller = {} if card is None else {card.address if config.datasets else ids[0]: card}
+    cards = {id_: cards_of_caller.get(id_) or card_of_run(where, id_) for id_ in ids}
     if not config.datasets:
-        cards = {own.address: own for own in cards.values()}
+        cards = {loaded.address: loaded for loaded in cards.values()}
     require_finished_identity(where, config, cards, data_given=card is not None)
     facts = read_run_data(where)
     mark = facts.run_fingerprint if facts is not None else ""
@@ -246,13 +246,13 @@ def scores_of_run(
 ) -> dict[str, SplitScores]:
     """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`."""
     by_dataset: dict[str, SplitScores] = {}
-    for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
-        scores = by_dataset.setdefault(own.card.address, {})
-        chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
-        _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
+    for run, dataset in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
+        scores = by_dataset.setdefault(dataset.card.address, {})
+        chosen = run.splits(dataset, splits) if data is None else choose_splits(dataset, splits)
+        _warn_of_other_data(run, dataset.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
-            task = run.task(split.card, own)
-            scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
+            task = run.task(split.card, dataset)
+            scores |= run.learner.score(task, dataset.card.address, split, name, batch_size, progress)
     return by_dataset
 
 
@@ -326,11 +326,11 @@ def write_run_predictions(
         progress: Show progress bars.
     """
     written = []
-    for run, own in opened(path, root=root, limit=limit, device=device, progress=progress):
-        address = own.card.address
-        place = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
-        for name, split in run.splits(own, splits).items():
-            task = run.task(split.card, own)
+    for run, dataset in opened(path, root=root, limit=limit, device=device, progress=progress):
+        address = dataset.card.address
+        folder = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
+        for name, split in run.splits(dataset, splits).items():
+            task = run.task(split.card, dataset)
             batches = run.learner.predictions(task, address, split, name, progress)
-            written.append(task.write_predictions(place / name, batches))
+            written.append(task.write_predictions(folder / name, batches))
     return written

@@ -45,6 +45,6 @@ SAMPLES = Fidelity("samples", "training sample", "training sample", "samples fit
 FIDELITIES = {fidelity.name: fidelity for fidelity in (STEPS, SAMPLES)}
 
 
-def recorded_fidelity(what: Mapping[str, Any]) -> Fidelity:
+def recorded_fidelity(facts: Mapping[str, Any]) -> Fidelity:
     """Return the fidelity that the records of a search name; records that name none count steps."""
-    return FIDELITIES.get(str(what.get("fidelity")), STEPS)
+    return FIDELITIES.get(str(facts.get("fidelity")), STEPS)

@@ -114,8 +114,8 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
             yield
             return
     try:
-        for place in (folder, folder / _RECORDS):
-            remove_strays(place, "*")
+        for directory in (folder, folder / _RECORDS):
+            remove_strays(directory, "*")
         yield
     finally:
         lock.release()

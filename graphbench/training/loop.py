@@ -65,9 +65,9 @@ class TrainingLoop:
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
         self._single: dict[str, tuple[Any, Any]] = {}
-        about = self.settings.neighbours
+        sampling = self.settings.neighbours
         self._neighbours = {
-            id_: NeighbourBatches(run.train, about) for id_, run in self.runs.items() if about is not None
+            id_: NeighbourBatches(run.train, sampling) for id_, run in self.runs.items() if sampling is not None
         }
         self._timer_started = 0.0
         self._untimed = True
@@ -253,8 +253,8 @@ class TrainingLoop:
         """Return a batch on the device; the batch of a single graph that comes again is copied there once."""
         if self.runs[id_].train_size > 1:
             return part.to(self.world.device)
-        given, moved = self._single.get(id_, (None, None))
-        if given is not part:
+        earlier, moved = self._single.get(id_, (None, None))
+        if earlier is not part:
             moved = part.to(self.world.device)
             self._single[id_] = (part, moved)
         return moved
@@ -262,11 +262,11 @@ class TrainingLoop:
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
         """Return output -> share of its terms that each of this process's parts of a batch has."""
         names, device = list(counts[0]), self.world.device
-        own = torch.stack(
+        local_counts = torch.stack(
             [torch.stack([torch.as_tensor(c[name], dtype=torch.float64) for name in names]) for c in counts]
         )
-        own = own.to(device)
-        shares = own / self.world.sum(own.sum(0)).clamp(min=1e-12)
+        local_counts = local_counts.to(device)
+        shares = local_counts / self.world.sum(local_counts.sum(0)).clamp(min=1e-12)
         return [dict(zip(names, row.float().unbind(), strict=True)) for row in shares]
 
     def _losses(self, id_: str, batch: Any) -> dict[str, Tensor]:

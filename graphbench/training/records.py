@@ -68,7 +68,7 @@ def record_of(
     }
     earlier = _earlier_record(record_path(context.folder, id_ if several else None), **weights)
     results = _merged_results(card, splits, scores, earlier)
-    about: dict[str, Any] = dict(
+    fields: dict[str, Any] = dict(
         **weights,
         scores=results["scores"],
         graphs_scored=results["graphs_scored"],
@@ -95,7 +95,7 @@ def record_of(
         notes=_notes(context, run, learner, summary, results, earlier),
     )
     try:
-        return RunRecord(**about)
+        return RunRecord(**fields)
     except ValidationError as error:
         raise ResultError(f"the record of the run on {id_} is refused: {explain(error, RunRecord)}") from error
 
@@ -184,7 +184,9 @@ def _notes(
     partly = partial_splits(card, results["graphs_scored"])
     if partly:
         notes.append(f"{run.task.samples} scored: {', '.join(partly.values())}")
-    undefined = [f"{m} of {name}" for name, own in results["scores"].items() for m in card.metrics.also if m not in own]
+    undefined = [
+        f"{m} of {name}" for name, values in results["scores"].items() for m in card.metrics.also if m not in values
+    ]
     if undefined:
         notes.append(f"undefined and left out: {', '.join(undefined)}")
     if earlier is not None and results["scores"].keys() > results["graphs_scored"].keys():

@@ -132,9 +132,9 @@ def train(
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
-    for name, given in (("eval_limit", eval_limit), ("val_limit", val_limit)):
-        if data is not None and given is not None:
-            raise ConfigError(f"{name}={given} and data are both given; load data with Loader(..., limit=)")
+    for name, value in (("eval_limit", eval_limit), ("val_limit", val_limit)):
+        if data is not None and value is not None:
+            raise ConfigError(f"{name}={value} and data are both given; load data with Loader(..., limit=)")
     cards, several, group = cards_of(dataset, data, data_seed)
     first = next(iter(cards.values()))
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
@@ -143,8 +143,8 @@ def train(
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
     tasks = checked_tasks(config, cards)
-    known = {name for card in cards.values() for name in card.all_splits}
-    scored = {id_: card.select_splits(evaluate, known) for id_, card in cards.items()}
+    split_names = {name for card in cards.values() for name in card.all_splits}
+    scored = {id_: card.select_splits(evaluate, split_names) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):

@@ -48,13 +48,13 @@ class DataFacts(StrictModel):
     def of(cls, run: TaskRun) -> DataFacts:
         """Return the facts of a dataset of a run."""
         card = run.card
-        place = card.split("train").parameters.get("folder") if source_of(card) is not None else None
+        folder = card.split("train").parameters.get("folder") if source_of(card) is not None else None
         return cls(
             dataset=card.address,
             data_seed=card.data_seed,
             data_fingerprint=run.val.data_fingerprint,
             source=source_name(card),
-            folder=place,
+            folder=folder,
         )
 
 
@@ -139,7 +139,7 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
     return data
 
 
-def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
+def _registered(folder: Path, subject: str, find: Callable[[], _T]) -> _T:
     """Return the result of ``find``: a part of the data of a run, which a plug-in or a script may have registered.
 
     Raises:
@@ -149,8 +149,8 @@ def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
         return find()
     except (UnknownDataset, ArgumentError) as error:
         raise ConfigError(
-            f"the run {folder} was trained on {what}, which this process does not know: {error}; name the module that "
-            "registers it in GRAPHBENCH_PLUGINS, or from Python import that module first or pass data="
+            f"the run {folder} was trained on {subject}, which this process does not know: {error}; name the module "
+            "that registers it in GRAPHBENCH_PLUGINS, or from Python import that module first or pass data="
         ) from error
 
 
@@ -177,11 +177,11 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
         fingerprint: Fingerprint of the data.
     """
     run_data = read_run_data(folder)
-    place = None if run_data is None else run_data.about(dataset) or run_data
-    facts = read_record(record) if record.is_file() else place
+    trained = None if run_data is None else run_data.about(dataset) or run_data
+    facts = read_record(record) if record.is_file() else trained
     if facts is None or (facts.dataset, facts.data_fingerprint or fingerprint) == (dataset, fingerprint):
         return ""
-    files = f" (files in {place.folder})" if place is not None and place.source != GENERATED else ""
+    files = f" (files in {trained.folder})" if trained is not None and trained.source != GENERATED else ""
     return (
         f"the run {folder} was trained on {facts.dataset} {facts.data_fingerprint}{files}, these data are {dataset} "
         f"{fingerprint}, of other parameters, another generator, other files or another draw"
@@ -201,14 +201,14 @@ def other_classes(folder: Path, card: Card) -> str:
     if facts is None:
         return ""
     try:
-        own = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
+        card_of_training = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
     except (UnknownDataset, ConfigError):  # a dataset of the user's own, or files that are gone
         return ""
-    known = {feature.name: feature.classes for feature in own.features}
+    classes = {feature.name: feature.classes for feature in card_of_training.features}
     differing = [
-        f"{f.name} has {known[f.name]} classes there and {f.classes} here"
+        f"{f.name} has {classes[f.name]} classes there and {f.classes} here"
         for f in card.features
-        if f.name in known and known[f.name] != f.classes
+        if f.name in classes and classes[f.name] != f.classes
     ]
     if not differing:
         return ""

@@ -23,7 +23,7 @@ REPLICATES = 200
 LEAST_SAMPLES = 20
 """Fewest samples whose replicates say anything of the spread of a score."""
 
-_AT_ONCE = 8192  # samples
+_SAMPLES_PER_STEP = 8192  # samples
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LIMITS = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(20)])
@@ -91,8 +91,8 @@ class Tally:
         elif len(numbers) != len(shares):
             self.samples = None
             return
-        for start in range(0, len(shares), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
+        for start in range(0, len(shares), _SAMPLES_PER_STEP):
+            part = slice(start, start + _SAMPLES_PER_STEP)
             self._totals += poisson_weights(self.seed, numbers[part]) @ shares[part]
         self.samples += len(shares)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_PLACES = (0, 1, -1)  # the point, its neighbour to the west, its neighbour to the east
+_OFFSETS = (0, 1, -1)  # the point, its neighbour to the west, its neighbour to the east
 _NEGLIGIBLE = 1e-10  # of the largest singular value
 
 
@@ -38,8 +38,8 @@ class LinearForecast:
         """
         cube = _cube(anomalies, len(self.coefficients))
         forecast = np.broadcast_to(self.coefficients[..., 0], cube.shape).copy()
-        for k, place in enumerate(_PLACES, start=1):
-            forecast += self.coefficients[..., k] * np.roll(cube, place, axis=1)
+        for k, offset in enumerate(_OFFSETS, start=1):
+            forecast += self.coefficients[..., k] * np.roll(cube, offset, axis=1)
         return forecast.reshape(anomalies.shape)
 
 
@@ -53,12 +53,12 @@ def fit_linear_forecast(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], lati
         parts: Anomalies now and at the later time, both ``[times, points, channels]``, part by part; at least one.
         latitudes: Latitudes of the grid.
     """
-    width = 1 + len(_PLACES)
+    width = 1 + len(_OFFSETS)
     matrix: Floats | None = None
     right: Floats | None = None
     for now, later in parts:
         cube, target = _cube(now, latitudes), _cube(later, latitudes)
-        columns = [np.ones((1, 1, 1, 1)), *(np.roll(cube, place, axis=1) for place in _PLACES)]
+        columns = [np.ones((1, 1, 1, 1)), *(np.roll(cube, offset, axis=1) for offset in _OFFSETS)]
         if matrix is None or right is None:
             matrix = np.zeros((latitudes, cube.shape[-1], width, width))
             right = np.zeros((latitudes, cube.shape[-1], width))

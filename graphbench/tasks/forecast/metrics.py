@@ -141,10 +141,10 @@ def mean_acc(sums: WeatherSums) -> float:
 
 
 def _mean(name: str, values: Floats, why: str) -> float:
-    known = values[~np.isnan(values)]
-    if not len(known):
+    finite = values[~np.isnan(values)]
+    if not len(finite):
         raise EvaluationError(f"{name} is undefined: {why}")
-    return float(known.mean())
+    return float(finite.mean())
 
 
 _METRICS = (

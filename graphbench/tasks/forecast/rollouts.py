@@ -1,4 +1,4 @@
-"""Rollouts: a model that forecasts one step is applied to its own forecasts, again and again."""
+"""Rollouts: a model that forecasts one step is applied to its forecasts, again and again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
 
-_AT_ONCE = 4  # rollouts: each holds the later states of all its steps, 14 MB
+_MAX_ROLLOUTS = 4  # rollouts: each holds the later states of all its steps, 14 MB
 
 
 class RolloutOptions(StrictModel):
@@ -98,13 +98,13 @@ def rollouts(
     """
     lead = split.flat.lead
     hours = np.asarray(split.flat.values[time])
-    for first in range(0, len(starts), min(size, _AT_ONCE)):
-        own = starts[first : first + min(size, _AT_ONCE)]
-        begin = states_at(own)[:, None]
-        ahead = own[:, None] + lead * np.arange(1, options.steps + 1)
+    for first in range(0, len(starts), min(size, _MAX_ROLLOUTS)):
+        chosen = starts[first : first + min(size, _MAX_ROLLOUTS)]
+        begin = states_at(chosen)[:, None]
+        ahead = chosen[:, None] + lead * np.arange(1, options.steps + 1)
         later = states_at(ahead.reshape(-1)).reshape(*ahead.shape, *begin.shape[2:])
-        batch = split.make_batch(np.searchsorted(split.flat.starts, own))
-        yield Rollout(batch, later - begin, hours[own].astype(np.int64))
+        batch = split.make_batch(np.searchsorted(split.flat.starts, chosen))
+        yield Rollout(batch, later - begin, hours[chosen].astype(np.int64))
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
     if isinstance(fields, Mapping):
         if not fields:
             raise EvaluationError(f"the {name} has no variables")
-        return {variable: _with_levels_last(name, variable, np.asarray(own)) for variable, own in fields.items()}
+        return {variable: _with_levels_last(name, variable, np.asarray(levels)) for variable, levels in fields.items()}
     values = np.asarray(fields)
     widths = {variable: len(levels) or 1 for variable, levels in find_convention(_CONVENTION).levels.items()}
     count = sum(widths.values())
@@ -134,8 +134,8 @@ def _latitudes(variable: str, values: Floats, latitudes: ArrayLike | None, has_g
     return rows
 
 
-def _require_finite(what: str, values: NDArray[Any]) -> None:
+def _require_finite(name: str, values: NDArray[Any]) -> None:
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
-        place = tuple(wrong[0].tolist())
-        raise EvaluationError(f"{what} is {values[place]} at time {place[0]}; scores need finite numbers")
+        index = tuple(wrong[0].tolist())
+        raise EvaluationError(f"{name} is {values[index]} at time {index[0]}; scores need finite numbers")

@@ -195,12 +195,12 @@ def _flat(batch: Any, judge: Judge) -> dict[str, Any]:
     if (owner[0] != owner[1]).any():
         raise EvaluationError("an edge of the batch of answers joins two graphs; check how the batch was made")
     order = np.argsort(owner[0], kind="stable")
-    own = {name: value for name, value in _fields_of(batch).items() if name in judge.graph_fields}
-    for name, value in own.items():
+    graph_fields = {name: value for name, value in _fields_of(batch).items() if name in judge.graph_fields}
+    for name, value in graph_fields.items():
         if judge.graph_fields[name] is Location.EDGE and len(value) == edges.shape[1]:
-            own[name] = value[order]
+            graph_fields[name] = value[order]
     return {
-        **own,
+        **graph_fields,
         NODES: nodes,
         EDGES: np.bincount(owner[0], minlength=count),
         EDGE_INDEX: (edges - ptr[owner])[:, order],

@@ -1,4 +1,4 @@
-"""Running sums of what a judge says of answers."""
+"""Running sums of the verifier's values of answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JudgedSums:
         tallied(self, judged)
 
     def shares(self, judged: Judgement) -> Floats | None:
-        """Return what each answer adds: its values, and whether it has them."""
+        """Return the contribution of each answer: its values, and whether it has them."""
         values = np.stack([judged.values[name] for name in sorted(judged.values)], axis=1)
         return np.concatenate([np.nan_to_num(values), ~np.isnan(values)], axis=1).astype(np.float64)
 
@@ -60,10 +60,10 @@ class JudgedSums:
             if reason:
                 self.failures[judged.texts[reason]] += count
         for name, values in judged.values.items():
-            own = values[chosen]
-            known = own[~np.isnan(own)]
+            chosen_values = values[chosen]
+            defined = chosen_values[~np.isnan(chosen_values)]
             total, number = self._totals.get(name, (0.0, 0))
-            self._totals[name] = (total + float(known.sum()), number + len(known))
+            self._totals[name] = (total + float(defined.sum()), number + len(defined))
 
     def mean(self, name: str) -> float:
         """Return the mean of a value over the answers that have it.

@@ -86,10 +86,10 @@ def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int
     output = card.outputs[0]
     names = (card.metrics.primary, *card.metrics.also)
     is_none = answered == NO_CLASS
-    more = replace(output, classes=output.classes + 1)  # answers that name no class have one of their own
+    more = replace(output, classes=output.classes + 1)  # a separate class for answers that name no class
     score = FeatureEvaluator(more, names[0], names[1:]).evaluate(truth, np.where(is_none, output.classes, answered))
     values = score.to_dict()
-    if is_none.any() and "macro_f1" in values:  # the class of their own has an F1 score of 0
+    if is_none.any() and "macro_f1" in values:  # the separate class has an F1 score of 0
         occurring = len(np.union1d(truth, answered[~is_none]))
         values["macro_f1"] *= (occurring + 1) / occurring
     return Score(values, score.primary_name, items=score.items_scored, graphs=score.graphs)
@@ -128,8 +128,8 @@ def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[
     """
     output = card.outputs[0]
     if not has_named_classes(card):
-        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
-        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
+        mismatch = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
+        raise EvaluationError(f"{path} holds words, but {mismatch}; write numbers with numpy.save into a .npy file")
     texts = read_texts(path)
     answered = answered_classes(card, output.name, texts)
     if (answered == NO_CLASS).all():

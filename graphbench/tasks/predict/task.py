@@ -36,7 +36,7 @@ _ROWS = {
     Location.NODE: "a row per node, graph after graph,",
     Location.EDGE: "a row per column of edge_index, graph after graph,",
 }
-_AT_ONCE = 4096
+_READING_BATCH = 4096
 
 
 def _content(feature: Feature) -> str:
@@ -110,10 +110,10 @@ class PredictTask(Task):
             fitting = [name for name in names if output.kind in _kinds_of(name)]
             if not fitting:
                 continue
-            known, _ = self._targets(train, output)
+            train_truth, _ = self._targets(train, output)
             truth, owners = self._targets(samples, output)
             ruled = {rule: self._labelled(samples, output, values[output.name])[0] for rule, values in rules.items()}
-            measured = trivial_scores(output, known, truth, owners, fitting)
+            measured = trivial_scores(output, train_truth, truth, owners, fitting)
             measured |= scores_of_predictors(output, truth, ruled, owners, fitting)
             for predictor, scores in measured.items():
                 by_predictor.setdefault(predictor, {})[output.name] = scores
@@ -155,7 +155,7 @@ class PredictTask(Task):
         """Yield (batch, predictions), with one row per item of every output."""
         arrays = rows_of_output(read_arrays(path, most_array_bytes(split)), [f.name for f in self.card.outputs], path)
         taken = dict.fromkeys(arrays, 0)
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_READING_BATCH):
             stops = {name: first + len(batch[name]) for name, first in taken.items()}
             if any(stop > len(arrays[name]) for name, stop in stops.items()):
                 self._refuse_rows(arrays, split, path)
@@ -178,7 +178,9 @@ class PredictTask(Task):
 
     def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
         """Raise an error that names the first output whose array has not one row per item."""
-        expected = {f.name: sum(len(batch[f.name]) for batch in split.batches(_AT_ONCE)) for f in self.card.outputs}
+        expected = {
+            f.name: sum(len(batch[f.name]) for batch in split.batches(_READING_BATCH)) for f in self.card.outputs
+        }
         wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
         raise EvaluationError(
             f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
@@ -191,7 +193,7 @@ class PredictTask(Task):
         if not are_words(path):
             return super().score_file(path, split, scores)
         answered = classes_of_words(self.card, path, len(split), split.split)
-        batches = list(split.batches(_AT_ONCE))
+        batches = list(split.batches(_READING_BATCH))
         truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in batches])
         score = score_answers(self.card, truth, answered)
         score.samples = joined(map(ids_of, batches))

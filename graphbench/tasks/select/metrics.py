@@ -56,12 +56,12 @@ class SelectionSums:
     def add(self, selected: SelectedInstances) -> None:
         """Take one update."""
         costs = selected.costs
-        own = costs[np.arange(len(costs)), selected.choices]
+        chosen_costs = costs[np.arange(len(costs)), selected.choices]
         best = costs.min(axis=1)
         self.graphs += len(costs)
-        self.chosen += float((own + selected.overhead).sum())
+        self.chosen += float((chosen_costs + selected.overhead).sum())
         self.best += float(best.sum())
-        self.right += int(np.count_nonzero(own == best))
+        self.right += int(np.count_nonzero(chosen_costs == best))
         total = costs.sum(axis=0)
         self.costs = total if self.costs is None else self.costs + total
         tallied(self, selected)
@@ -69,8 +69,8 @@ class SelectionSums:
     def shares(self, selected: SelectedInstances) -> Floats | None:
         """Return the contribution of each instance."""
         costs, best = selected.costs, selected.costs.min(axis=1)
-        own = costs[np.arange(len(costs)), selected.choices]
-        each = np.stack([np.ones(len(costs)), own + selected.overhead, best, own == best], axis=1)
+        chosen_costs = costs[np.arange(len(costs)), selected.choices]
+        each = np.stack([np.ones(len(costs)), chosen_costs + selected.overhead, best, chosen_costs == best], axis=1)
         return np.concatenate([each, costs], axis=1)
 
     def like(self, totals: Floats) -> Self:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOSS = "choice"
-_AT_ONCE = 256
+_READING_BATCH = 256
 _READS = "reads"
 _SETTINGS = ("train_costs", "overhead")
 
@@ -87,9 +87,9 @@ class SelectTask(Task):
         overhead = settings.get("overhead", card.task.options.get("overhead", 0.0))
         self._cost_of_input = dict(overhead) if isinstance(overhead, Mapping) else {}
         self.overhead = tuple(self._cost_of_input.values()) or overhead
-        given = settings.get("train_costs")
-        if given is not None:
-            self.facts = given
+        train_costs = settings.get("train_costs")
+        if train_costs is not None:
+            self.facts = train_costs
         elif set(self.facts) != set(self.names):  # measured for other outputs
             self.facts = {}
         if settings:
@@ -106,8 +106,8 @@ class SelectTask(Task):
         where, outputs, options = f"{self.card.path} ({self.card.address})", self.card.outputs, self.card.task.options
         wrong = [f for f in outputs if (f.location, f.kind, f.width) != (Location.GRAPH, Kind.SCALAR, 1)]
         if wrong or len(outputs) < 2:
-            what = f"{wrong[0].name!r} is [{wrong[0].location}, {wrong[0].type_name}]" if wrong else "there is one"
-            raise CardError(f"{where}: a select task needs two or more outputs [output, graph, scalar]; {what}")
+            problem = f"{wrong[0].name!r} is [{wrong[0].location}, {wrong[0].type_name}]" if wrong else "there is one"
+            raise CardError(f"{where}: a select task needs two or more outputs [output, graph, scalar]; {problem}")
         if self.card.task.weights:
             raise CardError(f"{where}: the outputs of a select task make one choice; leave task.weights out")
         unknown = sorted(set(options) - {"overhead"})
@@ -160,7 +160,7 @@ class SelectTask(Task):
     def cost_table(self, split: GraphDataset) -> NDArray[np.float64]:
         """Return the costs of the algorithms on the instances of a split that have a label, float64 ``[S, K]``."""
         if split.is_changed:
-            batches = [[batch[name].numpy() for name in self.names] for batch in split.batches(_AT_ONCE)]
+            batches = [[batch[name].numpy() for name in self.names] for batch in split.batches(_READING_BATCH)]
             columns = [np.concatenate(parts).reshape(-1) for parts in zip(*batches, strict=True)]
         else:
             chosen = split.graph_numbers
@@ -253,8 +253,8 @@ class SelectTask(Task):
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
         """Return which algorithm is the single best one on the training split."""
         lowest = min(self.facts.values(), default=0.0)
-        known = dict(zip(self.names, self.algorithms, strict=True))
-        best = sorted(known[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
+        algorithm_of = dict(zip(self.names, self.algorithms, strict=True))
+        best = sorted(algorithm_of[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
         return [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
 
     # ------------------------------------------------------------------------------------------------ files
@@ -278,9 +278,11 @@ class SelectTask(Task):
 
     def _costs_of(self, inputs: Iterable[str], path: Path) -> tuple[str, ...]:
         """Return the features that hold the costs of inputs."""
-        known = {f.name for f in self.card.inputs}
-        if unknown := [name for name in inputs if name not in known]:
-            raise EvaluationError(f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(known))}")
+        input_names = {f.name for f in self.card.inputs}
+        if unknown := [name for name in inputs if name not in input_names]:
+            raise EvaluationError(
+                f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(input_names))}"
+            )
         return tuple(self._cost_of_input[name] for name in inputs if name in self._cost_of_input)
 
     def describe_rows(self) -> str:
@@ -312,7 +314,7 @@ class SelectTask(Task):
                 ", ".join(self.names),
             )
         first = 0
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_READING_BATCH):
             predictions = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
             yield batch, predictions[SINGLE] if single else predictions
             first += batch.num_graphs

@@ -135,11 +135,11 @@ def _ratios(values: _Ints, reference: _Ints, maximise: bool) -> NDArray[np.float
     return np.where(whole == part, 1.0, part / np.maximum(whole, 1))
 
 
-def _refuse_any(wrong: NDArray[np.bool_], values: _Ints, reference: _Ints, what: str) -> None:
+def _refuse_any(wrong: NDArray[np.bool_], values: _Ints, reference: _Ints, noun: str) -> None:
     if wrong.any():
         i = int(wrong.argmax())
         raise EvaluationError(
-            f"a feasible solution has the value {values[i]}, but {what} is {reference[i]}: that is wrong, or belongs "
+            f"a feasible solution has the value {values[i]}, but {noun} is {reference[i]}: that is wrong, or belongs "
             "to another graph"
         )
 

@@ -20,7 +20,7 @@ class CausalModel:
     Args:
         model: A ``transformers`` model with ``generate``.
         tokenizer: Its tokenizer.
-        name: Model and settings in words, for the file of answers; the model's own name or path if None.
+        name: Model and settings in words, for the file of answers; the model's name or path if None.
         stop: Text behind which nothing is generated or kept; None lets the model end where it wants.
     """
 
@@ -101,8 +101,8 @@ class CausalModel:
         return ids.to(self.model.device), mask.to(self.model.device)
 
     def _ends(self) -> Any:
-        own = getattr(self.model.generation_config, "eos_token_id", None)
-        return own if own is not None else self.tokenizer.eos_token_id
+        end_token = getattr(self.model.generation_config, "eos_token_id", None)
+        return end_token if end_token is not None else self.tokenizer.eos_token_id
 
     def _text(self, ids: Tensor) -> list[str]:
         decoded: list[str] = self.tokenizer.batch_decode(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 4096
+_READING_BATCH = 4096
 _WINDOW = 64  # batches among which texts are sorted by length
 
 
@@ -49,7 +49,7 @@ class Prompts:
             reference: Name of the output text.
         """
         prompts, references, sizes, ids = [], [], [], []
-        for batch in split.batches(_AT_ONCE) if len(split) else ():
+        for batch in split.batches(_READING_BATCH) if len(split) else ():
             prompts.extend(batch[prompt])
             references.extend(batch[reference])
             sizes.extend(np.diff(batch.ptr.numpy()).tolist())

@@ -98,8 +98,8 @@ class TextTask(Task):
         epoch, first = divmod(start, len(corpus) // min(size, len(corpus)))
         while True:
             for chosen in corpus.batches(size, seed, epoch)[first:]:
-                own = chosen[rank::parts]
-                yield corpus.prompts.take(own) if len(own) else None
+                numbers = chosen[rank::parts]
+                yield corpus.prompts.take(numbers) if len(numbers) else None
             epoch, first = epoch + 1, 0
 
     def validation_batches(self, split: GraphDataset, size: int) -> Iterable[Any]:
@@ -181,8 +181,8 @@ class TextTask(Task):
         from graphbench.evaluation.trivial import trivial_scores
 
         output = self.card.outputs[0]
-        known, truth = (own.values[output.name].strings() for own in (train, samples))
-        return trivial_scores(output, known, truth, None, (self.card.metrics.primary, *self.card.metrics.also))
+        train_truth, truth = (part.values[output.name].strings() for part in (train, samples))
+        return trivial_scores(output, train_truth, truth, None, (self.card.metrics.primary, *self.card.metrics.also))
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
         """Return which prompts were too long for the model."""

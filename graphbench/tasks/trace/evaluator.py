@@ -41,7 +41,8 @@ class _Sums:
 
     def __init__(self, metrics: Mapping[str, Sequence[Metric]]) -> None:
         self.accumulators: dict[str, dict[Any, Any]] = {
-            name: {m.accumulator: m.accumulator() for m in own} for name, own in metrics.items()
+            name: {m.accumulator: m.accumulator() for m in metrics_of_output}
+            for name, metrics_of_output in metrics.items()
         }
         self.graphs = self.items = 0
 
@@ -94,7 +95,7 @@ class TraceEvaluator(SeveralOutputs):
     def primary_sums(self, sums: _Sums) -> Mapping[str, Any]:
         """Return output -> the sums behind the primary metric."""
         kind = self.metrics[0].accumulator
-        return {name: own[kind] for name, own in sums.accumulators.items() if kind in own}
+        return {name: accumulators[kind] for name, accumulators in sums.accumulators.items() if kind in accumulators}
 
     def finish(self, sums: _Sums) -> Score:
         """Return the score of all outputs."""
@@ -156,7 +157,10 @@ def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) 
     drawn = rng.integers(0, nodes, truth.shape)
     if feature.kind is Kind.MASK_ONE:
         return {"initial": np.zeros(truth.shape, int), "random": drawn}
-    own = np.arange(nodes)
+    pointers = np.arange(nodes)
     if feature.kind is Kind.PERMUTATION:
-        own = np.maximum(own - 1, 0)
-    return {"initial": np.broadcast_to(own[:, None] if truth.ndim == 3 else own, truth.shape), "random": drawn}
+        pointers = np.maximum(pointers - 1, 0)
+    return {
+        "initial": np.broadcast_to(pointers[:, None] if truth.ndim == 3 else pointers, truth.shape),
+        "random": drawn,
+    }

@@ -169,8 +169,8 @@ def _prediction(feature: Feature, expected: Table, prediction: Table, nodes: int
 def _check_numbers(feature: Feature, table: Table, nodes: int | None, left_out: Array) -> None:
     """Refuse values that are no class numbers or node numbers."""
     values, most = table.values, feature.classes or nodes
-    what = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
+    allowed = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
     bad = (values < 0) | too_large(values) | (values != np.floor(values))
     if most:
         bad |= values >= most
-    refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {what}")
+    refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {allowed}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
 
-_AT_ONCE = 256
+_READING_BATCH = 256
 
 
 class TraceTask(Task):
@@ -132,8 +132,8 @@ class TraceTask(Task):
         truth = shaped_values(samples, self.card.outputs)
         predicted: dict[str, dict[str, NDArray[Any]]] = {}
         for feature in self.card.outputs:
-            known = train.values[feature.name]
-            scored = known[known != -1]
+            targets = train.values[feature.name]
+            scored = targets[targets != -1]
             rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
             for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
                 predicted.setdefault(name, {})[feature.name] = values
@@ -159,7 +159,7 @@ class TraceTask(Task):
         arrays = rows_of_output(read_arrays(path, most_bytes), names, path)
         taken, sample = dict.fromkeys(names, 0), 0
         alike = len(np.unique(np.diff(split.flat.node_ptr))) == 1
-        for batch in split.batches(_AT_ONCE if alike else 1):
+        for batch in split.batches(_READING_BATCH if alike else 1):
             shapes = {name: tuple(batch.outputs[name].shape) for name in names}
             outputs = {name: _part(arrays[name], shapes[name], sample, taken[name]) for name in names}
             for name, part in outputs.items():
