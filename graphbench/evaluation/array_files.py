@@ -31,7 +31,7 @@ def most_unpacked(path: Path) -> int:
 
 
 def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a ``.npz`` file, or that of a ``.npy`` file under the name ``y_pred``.
+    """Return the arrays of a ``.npz`` file, or the array of a ``.npy`` file under the name ``y_pred``.
 
     Args:
         path: The file.

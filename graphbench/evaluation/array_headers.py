@@ -93,7 +93,7 @@ def _bytes_of_archive(path: Path, most_bytes: int) -> int:
 
 
 def _bytes_of_array(file: IO[bytes], size: int, where: str, most_bytes: int) -> int:
-    """Return the size that the header of an array declares; ``size`` is that of the header and the values."""
+    """Return the size that the header of an array declares; ``size`` is the size of the header and the values."""
     version = np.lib.format.read_magic(file)
     reader: Any = _READERS.get(version)
     if reader is None:

@@ -163,7 +163,7 @@ class BaseEvaluator(ABC):
         return score
 
     def primary_sums(self, sums: Any) -> Mapping[str, Any]:
-        """Return output -> the sums behind the primary metric, of which there are replicates; here none.
+        """Return output -> the sums behind the primary metric, for its replicates; here none.
 
         Args:
             sums: From :meth:`start`.
@@ -242,7 +242,7 @@ class FeatureSums:
 
     Args:
         metrics: The metrics.
-        parts: Names of the parts of the samples that have sums of their own.
+        parts: Names of the parts of the samples that have separate sums.
     """
 
     def __init__(self, metrics: Sequence[Metric], parts: Iterable[str] = ()) -> None:
@@ -285,9 +285,9 @@ class FeatureEvaluator(BaseEvaluator):
 
     - ``y_true``: array, tensor, or a list of one array per graph. One row per item (node, edge or graph): ``[items]``,
       or ``[items, K]`` for K scalar or mask targets each. Or the graphs themselves: a PyG ``Batch`` or ``Data``, or a
-      list of ``Data``, which hold the targets and say which row is whose.
+      list of ``Data``, which hold the targets and say which row belongs to which graph.
     - ``y_pred``: in the form of the targets. Masks: labels (bool, int) or scores (float, see ``scores``); categorical:
-      labels ``[items]`` or scores ``[items, classes]``, of which the highest counts; mask_one: labels, or scores of
+      labels ``[items]`` or scores ``[items, classes]`` (the highest counts); mask_one: labels, or scores of
       which the highest in each graph counts; scalars: values.
     - ``batch``: int ``[items]``, the graph of each row, in any order. Without it (and without lists or graphs) metrics
       over graphs are left out of the score, except for graph-level features, where every row is a graph.

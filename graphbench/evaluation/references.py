@@ -110,7 +110,7 @@ def _of_block(card: Card, block: MeasuredScores, split: str) -> SplitReferences:
 
 
 def _hash_of(card: Card, hashes: Mapping[str, str], split: str) -> str:
-    """Return the hash of a split, or of the split that a part is of; unknown for views, whose files have others."""
+    """Return the hash of a split, or of the split that a part is of; unknown for views, whose files differ."""
     if card.view is not None:
         return ""
     base = next((name for name in hashes if split.startswith(f"{name}_") and split not in card.all_splits), "")

@@ -21,7 +21,7 @@ class Score(Mapping[str, float]):
         items_scored: Number of values scored.
         graphs: Number of graphs covered; None if the graphs were not given.
         undefined: Metric -> why it has no value for these targets; such metrics are left out.
-        failures: Reason -> number of answers that are wrong for it, for tasks whose answers are judged.
+        failures: Reason -> number of answers that are wrong for it, for tasks with a verifier of answers.
         replicates: Values of the primary metric under bootstrap weights of the samples; empty unless they were drawn.
         samples: The samples that were scored, by split and with repetitions, in a part's score the samples that the
             part was taken from; empty unless every update was given graphs that know them, as batches of a dataset do.

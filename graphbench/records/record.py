@@ -45,7 +45,7 @@ class RunRecord(StrictModel):
         dataset_version: Version of the dataset card; scores of different versions never mix.
         data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
         data_hashes: Content hash of each split used.
-        data_seed: Which draw of the dataset; 0 is the canonical one, of which older records are, too.
+        data_seed: Which draw of the dataset; 0 is the canonical one, also in older records.
         model: Name of the model configuration, e.g. ``gin``.
         config: The full configuration of the run, overrides applied.
         parameters: Number of trainable parameters; None where the model has none, or it is not stated.
@@ -280,7 +280,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _fits(content: Mapping[str, Any], digest: Any) -> bool:
-    """Return whether a digest is that of a record's content; never of content with NaN, which no record has."""
+    """Return whether a digest belongs to a record's content; never of content with NaN, which no record has."""
     try:
         return bool(digest == _digest(content))
     except ValueError:

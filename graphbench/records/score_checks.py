@@ -64,7 +64,7 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
 
 
 def scored_split(name: str, splits: Mapping[str, GraphDataset]) -> str:
-    """Return the split that a name of scores stands for: the split itself, or the one of which it names a part.
+    """Return the split that a name of scores stands for: the split itself, or the split that the named part belongs to.
 
     Raises:
         ResultError: If no such split is given.

@@ -87,7 +87,7 @@ def as_rows(
 
     Returns:
         Dictionaries with the keys ``COLUMNS``. Values are strings, numbers, booleans or None: ``higher_is_better`` is
-        None for metrics that are not registered, ``started`` is in ISO 8601, ``data_hash`` is that of the split,
+        None for metrics that are not registered, ``started`` is in ISO 8601, ``data_hash`` is the hash of the split,
         ``graphs_scored`` is None where an older record does not say.
 
     Raises:

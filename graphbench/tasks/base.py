@@ -26,7 +26,7 @@ _NORMALISATION_SAMPLES = 4096
 
 
 class FurtherBatches(NamedTuple):
-    """Batches that are scored beside the samples of a split.
+    """Batches that are scored in addition to the samples of a split.
 
     Attributes:
         samples: How many samples they have.
@@ -149,7 +149,7 @@ class Task(ABC):
 
     @property
     def protocols(self) -> tuple[str | None, ...]:
-        """The protocols that runs may follow, that of the split ``train`` first; None where there is but one way."""
+        """The protocols that runs may follow, the one of ``train`` first; None where there is only one way."""
         return tuple(dict.fromkeys(self.protocol(name) for name in self.splits_for("train")))
 
     def configure(self, model: Any) -> None:  # noqa: B027
@@ -324,7 +324,7 @@ class Task(ABC):
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         """Return how many terms are behind each mean of :meth:`losses`, numbers or scalars.
 
-        With them the losses of parts of a batch add up to that of the whole.
+        With them the losses of parts of a batch add up to the loss of the whole.
         """
 
     # ------------------------------------------------------------------------------------------------ scores
@@ -365,7 +365,7 @@ class Task(ABC):
         """
 
     def detailed_scores(self) -> frozenset[str]:
-        """Return the names of the scores that the evaluator gives beside the card's metrics.
+        """Return the names of the scores that the evaluator gives in addition to the card's metrics.
 
         By default every metric of each of several outputs, as ``<metric>_<output>``.
         """
@@ -387,7 +387,7 @@ class Task(ABC):
         """Return trivial predictor -> metric -> score. A model must beat these scores before its score is informative.
 
         Args:
-            train: Training samples, of which the predictors may know the targets.
+            train: Training samples; the predictors may know their targets.
             samples: The samples that are predicted.
         """
         return {}
@@ -406,7 +406,7 @@ class Task(ABC):
         return {}
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
-        """Return part of some samples -> their numbers, for tasks whose evaluators score parts beside the whole."""
+        """Return part of some samples -> their numbers, for tasks with evaluators that score parts as well."""
         return {}
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:

@@ -57,7 +57,7 @@ def most_array_bytes(split: GraphDataset, *, items: int | None = None, columns: 
 
 
 def rows_of_output(arrays: Arrays, names: Sequence[str], path: Path) -> Arrays:
-    """Return output -> array; that of a single output may be named ``y_pred``.
+    """Return output -> array; the array of a single output may be named ``y_pred``.
 
     Raises:
         EvaluationError: If an output is missing.

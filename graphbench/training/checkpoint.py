@@ -1,6 +1,6 @@
 """Checkpoints: tensors and facts in one safetensors file, written whole or not at all.
 
-Nothing is unpickled. The facts (step, curves, times) travel in the file's own metadata, so tensors and facts can never
+Nothing is unpickled. The facts (step, curves, times) are stored in the file's metadata, so tensors and facts can never
 come from two different moments. Random numbers need no storing: the numbers of an update are a function of
 (seed, step, device number), see :meth:`graphbench.training.distributed.World.seed_step`.
 """

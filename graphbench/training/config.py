@@ -73,7 +73,7 @@ class RunConfig(StrictModel):
     def is_small(self) -> bool:
         """Whether the run has less budget or data than its configuration file asks for, or a configuration of its own.
 
-        A file's budget is that of one dataset: several that are trained together need as much each.
+        A file's budget is for one dataset: each of several datasets that are trained together needs as much.
         """
         return self.why_small is not None
 
@@ -293,7 +293,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _suggested_key(section: str, rest: Sequence[str]) -> str:
-    """Return the key that was meant by one whose section is unknown, as a part of a message."""
+    """Return the intended key for a key with an unknown section, as a part of a message."""
     if not rest:
         return "" if section in ("model", "training") else _suggestion(section)
     near = nearest(section, ("model", "training"))
@@ -350,6 +350,6 @@ def _validated_run(values: Any, where: str) -> RunConfig:
 
 
 def _suggestion(key: str) -> str:
-    """Return the known key whose last part is most similar to that of an unknown one: it may be of another section."""
+    """Return the known key whose last part is most similar to the last part of an unknown key, in any section."""
     others = {name.rpartition(".")[2]: name for name in _known_keys() if name != key}
     return closest(key.rpartition(".")[2], (), aliases=others)

@@ -122,7 +122,7 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
 
 
 def record_path(folder: Path, dataset: str | None = None) -> Path:
-    """Return where a run's record lies: the one, or that of a dataset that is trained together with others."""
+    """Return the path of a run's only record, or of the record of one dataset among several."""
     return folder / (
         f"{_RECORDS}/{dataset.replace('/', '-').replace(':', '-')}.json" if dataset is not None else RECORD
     )

@@ -274,7 +274,7 @@ def _require_unchanged(folder: Path, changes: list[str], data_given: bool) -> No
 
 
 def _other_selection(context: RunContext) -> list[str]:
-    """Return how the metric of validation differs from that of the record of a run that has no identity."""
+    """Return how the metric of validation differs from the metric in the record of a run without an identity file."""
     changes = []
     for id_, run in context.runs.items():
         try:

@@ -397,7 +397,7 @@ def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
 
     Of one dataset it is the selection metric of the task. Of several it is ``score``, the mean of the selection metrics
     over the datasets; errors and losses count as ``1 - error / error of the run's first validation``, so that they have
-    a common scale with metrics of which more is better.
+    a common scale with metrics for which higher is better.
     """
     if len(runs) == 1:
         return next(iter(runs.values())).task.selection

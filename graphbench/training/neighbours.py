@@ -164,7 +164,7 @@ class NeighbourBatches:
         self._place = np.full(self.nodes, -1, np.int32)
 
     def __len__(self) -> int:
-        """Return the number of batches in which every node is learned once, the last of which may be smaller."""
+        """Return the number of batches in which every node is learned once; the last batch may be smaller."""
         return -(-self.nodes // self.settings.nodes)
 
     def batches(self, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[Batch | None]:

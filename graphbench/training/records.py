@@ -162,7 +162,7 @@ def _without_parts(keys: Sequence[str]) -> list[str]:
 
 
 def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:
-    """Return split -> e.g. ``val 100 of 10,000``, for the card's splits of which fewer samples were taken."""
+    """Return split -> e.g. ``val 100 of 10,000``, for the splits with fewer samples than the card states."""
     full = {name: spec.count for name, spec in card.all_splits.items() if name in graphs}
     return {name: f"{name} {graphs[name]:,} of {full[name]:,}" for name in graphs if graphs[name] < full.get(name, 0)}
 
@@ -208,7 +208,7 @@ def _earlier_record(path: Path, **shared: Any) -> RunRecord | None:
 
     Args:
         path: The record's file.
-        shared: Fields that must have the same value; that of another number of steps is of other weights.
+        shared: Fields that must have the same value; a record with another number of steps has other weights.
     """
     try:
         record = read_record(path)

@@ -85,7 +85,7 @@ def train(
     with the lowest loss for tasks that write texts. On a CPU a run that was interrupted and started again ends with the
     same bits as one that was not. Under ``torchrun`` the processes share every batch.
 
-    With several datasets the processor is shared, every dataset has encoders and decoders of its own, and every update
+    With several datasets the processor is shared, every dataset has separate encoders and decoders, and every update
     is on one dataset, as ``training.mixture`` says: ``turns`` (one after the other), ``proportional`` to the number of
     training samples, or a mapping dataset -> weight. Weights are selected by the mean of the selection metrics over
     the datasets; errors count as ``1 - error / first validation's error``. ``steps`` counts updates over all datasets.
@@ -105,7 +105,7 @@ def train(
         limit: Use the first ``limit`` samples of each split.
         eval_limit: Score at most so many samples of each split, except the splits for training and validation.
         val_limit: Validate on at most so many samples.
-        data_seed: Which draw of the dataset; None for that of ``data``, else 0, the canonical one.
+        data_seed: Which draw of the dataset; None for the draw of ``data``, else 0, the canonical one.
         root: Folder of the datasets; None for the default root.
         output: Folder of the run; None for ``runs/<dataset>/<model>-<digits>-seed<seed>`` below the current folder,
             where the digits change with every setting.

@@ -118,7 +118,7 @@ def score_split(
             ``TaskModel`` is called with each batch, and returns predictions.
         task: The task of the dataset.
         dataset: The split.
-        name: Name of the split in the answer; None for its own.
+        name: Name of the split in the answer; None for the split's name.
         task_id: Name the model has for the dataset; None for its address.
         batch_size: Samples at once; ``auto`` fits it to the model and the largest samples. A GPU that runs out of
             memory gets half as many, down to one.

@@ -24,7 +24,7 @@ def cards_of(
     Args:
         dataset: An id or alias; a list, group or glob for several datasets.
         data: The loaded dataset, or a mapping id -> loaded dataset.
-        data_seed: Which draw; None for that of ``data``, else the canonical one.
+        data_seed: Which draw; None for the draw of ``data``, else the canonical one.
 
     Raises:
         UnknownDataset: If no dataset has that name.

@@ -2,7 +2,7 @@
 
 In replicate r, sample i counts a Poisson(1) number of times (the Poisson bootstrap: Hanley and MacGibbon, 2006;
 Chamandy et al., 2012). The number is a function of a seed, r and i alone. So two models that are scored on the same
-samples with the same seed have paired replicates: the spread of their differences is that of the samples both saw.
+samples with the same seed have paired replicates: the spread of their differences comes from their common samples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPLICATES = 200
 """Number of replicates."""
 
 LEAST_SAMPLES = 20
-"""Fewest samples whose replicates say anything of the spread of a score."""
+"""Fewest samples for which replicates are informative about the spread of a score."""
 
 _SAMPLES_PER_STEP = 8192  # samples
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -47,11 +47,11 @@ class ForecastEvaluator(BaseEvaluator):
     The score has ``mse_<variable>``, the mean squared error over all times, points and levels of each variable,
     without weights; ``mse``, their sum over the variables; ``relative_mse`` and ``acc`` where asked for; and for every
     channel of the surface, 500, 700 and 850 hPa ``mse_<channel>``, ``rmse_<channel>``, ``bias_<channel>`` and
-    ``acc_<channel>``, of which the last three are weighted by area (WeatherBench 2).
+    ``acc_<channel>``; the last three are weighted by area (WeatherBench 2).
 
     That ``mse`` is the sum follows from GraphBench's table 19. Its row "All variables" of GT is 179,629. The errors of
     the five surface variables add up to 102,569.8, and the errors of the six others, each over all levels, to 77,058.2:
-    together 179,627.9, the difference being that of rounded numbers. The mean over the 83 channels would be 13,305.
+    together 179,627.9, and the difference comes from rounded numbers. The mean over the 83 channels would be 13,305.
     Geopotential and pressure rule the sum, as their units make their numbers large.
 
     Args:

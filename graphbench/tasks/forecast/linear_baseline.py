@@ -47,7 +47,7 @@ def fit_linear_forecast(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], lati
     """Return the least-squares fit for every channel and latitude, over all times and longitudes.
 
     The normal equations are summed part by part. Where they are singular, as for a channel that is constant, the
-    solution is that of least norm in units of each column's root mean square.
+    solution is the one of least norm in units of each column's root mean square.
 
     Args:
         parts: Anomalies now and at the later time, both ``[times, points, channels]``, part by part; at least one.

@@ -103,7 +103,7 @@ class WeatherSums:
 
     @property
     def relative_mse(self) -> Floats:
-        """Mean squared error of every channel over that of persistence; nan where nothing changes."""
+        """Mean squared error of every channel over the mean squared error of persistence; nan where nothing changes."""
         return np.where(self._changes > 0, self._squares / np.where(self._changes > 0, self._changes, 1.0), np.nan)
 
     @property

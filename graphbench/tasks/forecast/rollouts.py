@@ -33,7 +33,7 @@ class RolloutOptions(StrictModel):
 
     Attributes:
         splits: The splits on which rollouts are scored.
-        steps: Steps of a rollout; the score of every step stands beside that of the split, as ``<split>_h<hours>``.
+        steps: Steps of a rollout; the score of every step follows the score of the split, as ``<split>_h<hours>``.
         every: Rollouts begin at the first state of every run, and then at every state of this number.
     """
 

@@ -390,7 +390,7 @@ class ForecastTask(Task):
         return {group: {name: dict(by_group[group]) for name, by_group in scores.items()} for group in groups}
 
     def _known_climatology(self, train: Samples) -> Climatology:
-        """Return the climatology, that of these training samples if it is not known yet."""
+        """Return the climatology; it is computed from these training samples if it is not known yet."""
         if self.climatology is None:
             self.climatology = self.climatology_of(train)
         return self.climatology

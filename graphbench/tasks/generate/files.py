@@ -50,7 +50,7 @@ class FlatAnswers:
             arrays: The arrays.
             path: The file.
             count: Number of samples.
-            judge: The judge, which names the fields of the graphs.
+            judge: The verifier, which names the fields of the graphs.
 
         Raises:
             EvaluationError: If an array is missing or has the wrong length.

@@ -16,7 +16,7 @@ from graphbench.evaluation.metrics.registry import NO_FEATURE, Metric
 
 
 class JudgedSums:
-    """Sums over answers of the values that a judge gives them, and counts of the reasons why answers are wrong.
+    """Sums over answers of the values that a verifier gives them, and counts of the reasons why answers are wrong.
 
     Attributes:
         graphs: Number of answers.

@@ -1,4 +1,4 @@
-"""Generation: the answer to a sample is a whole new structure, which the judge of a domain reads and scores."""
+"""Generation: the answer to a sample is a whole new structure, which the verifier of a domain reads and scores."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MEAN_ANSWER_BYTES = 1 << 22  # bytes of the arrays of an answer, on average ove
 class GenerateTask(Task):
     """Generate a structure for every sample: ``task: {type: generate, judge: chip_design.circuits}``.
 
-    The outputs of the card are training targets for models, such as reference structures; scores come from the judge
+    The outputs of the card are training targets for models, such as reference structures; scores come from the verifier
     alone. Structures differ too much for the task to know a loss: a model returns a mapping for a batch, with
     its loss as ``loss`` (a scalar, or one value per sample) while it is trained, and its answers as ``answers``
-    (in any form that the judge takes) when it is scored.
+    (in any form that the verifier takes) when it is scored.
     """
 
     type: ClassVar[str] = "generate"
@@ -43,7 +43,7 @@ class GenerateTask(Task):
     floor_predictors: ClassVar[str] = "simple constructions"
 
     def check_card(self) -> None:
-        """Refuse a card that names no judge."""
+        """Refuse a card that names no verifier."""
         super().check_card()
         if self.card.task.judge is None:
             raise CardError(f"{self.card.path} ({self.card.address}): a generate task needs task.judge")
@@ -51,7 +51,7 @@ class GenerateTask(Task):
 
     @property
     def judge(self) -> Judge:
-        """The judge that the card names."""
+        """The verifier that the card names."""
         return find_judge(self.card.task.judge or "")
 
     # ------------------------------------------------------------------------------------------------ training
@@ -76,7 +76,7 @@ class GenerateTask(Task):
         return outputs["answers"]
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
-        """Return an evaluator that lets the judge score answers."""
+        """Return an evaluator that lets the verifier score answers."""
         return GeneratedEvaluator(self.card, scores=scores, expected_graphs=expected_graphs)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
@@ -90,7 +90,7 @@ class GenerateTask(Task):
         return self._scores_of(labelled, self.judge.solvers(labelled))
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
-        """Return the parts that the judge names, such as sizes -> the numbers of their samples."""
+        """Return the parts that the verifier names, such as sizes -> the numbers of their samples."""
         named = np.array(self.judge.judge(self._fields_of(samples), [None] * len(samples)).groups)
         return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
 

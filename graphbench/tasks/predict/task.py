@@ -200,7 +200,7 @@ class PredictTask(Task):
         return {split.split: score}
 
     def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
-        """Write an array per output to a ``.npz`` file; that of a single output is named ``y_pred``."""
+        """Write an array per output to a ``.npz`` file; the array of a single output is named ``y_pred``."""
         parts: dict[str, list[Any]] = {f.name: [] for f in self.card.outputs}
         for batch in predictions:
             for name, rows in parts.items():

@@ -109,8 +109,8 @@ class SelectionEvaluator(BaseEvaluator):
     Arguments of :meth:`evaluate` and :meth:`update`, for S instances and K algorithms in the order of the outputs:
 
     - ``y_true``: the costs, float ``[S, K]``, or a mapping output -> ``[S]``; or the graphs that hold them.
-    - ``y_pred``: int ``[S]``, the number of the chosen algorithm; float ``[S, K]``, probabilities or logits, of which
-      the highest is chosen; or a mapping output -> ``[S]``, predicted costs, of which the lowest is chosen. Of equal
+    - ``y_pred``: int ``[S]``, the number of the chosen algorithm; float ``[S, K]``, probabilities or logits (the
+      highest is chosen); or a mapping output -> ``[S]``, predicted costs (the lowest is chosen). Of equal
       ones the output that comes first in the alphabet is chosen, wherever its column is.
     - ``overhead``: the cost of making the choices, in the unit of the costs, a number or ``[S]``; None for the
       evaluator's own. It is added to the costs of the choices alone.
@@ -219,7 +219,7 @@ class SelectionEvaluator(BaseEvaluator):
         return np.stack([column.reshape(-1) for column in columns], axis=1)
 
     def _choices(self, y_pred: Any, count: int, dtype: np.dtype[Any]) -> NDArray[np.int64]:
-        """Return the column that predictions choose for each instance; ``dtype`` is that of the true costs."""
+        """Return the column that predictions choose for each instance; ``dtype`` is the dtype of the true costs."""
         values = self._table(y_pred, "y_pred")
         if not isinstance(y_pred, Mapping) and (values.dtype.kind != "f" or self.scores is ScoreScale.LABEL):
             return _checked_choices(values, "y_pred", count, len(self.names))

@@ -1,4 +1,4 @@
-"""Algorithm selection: for every instance a model chooses one of several algorithms, each of which has a cost."""
+"""Algorithm selection: for every instance a model chooses one of several algorithms, each with a cost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SelectTask(Task):
     Each output is the cost of an algorithm on the instance, in seconds or another unit: positive, and with penalties
     for unsolved instances applied. The model's value for an output is read as a cost: the lower, the better. With
     ``c = t / m``, where ``t`` are costs and ``m`` is the mean cost of all algorithms on the training split, logits are
-    ``-c`` of the model's values, probabilities their softmax, and the loss is that of GraphBench, section 3.3.1,
+    ``-c`` of the model's values, probabilities their softmax, and the loss is the one of GraphBench, section 3.3.1,
     ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: the costs are in units of ``m``.
 
     The facts of the training split are the mean costs of the algorithms there, by output: the single best algorithm of

@@ -130,7 +130,7 @@ def _where_known(values: _Ints, reference: _Ints | None) -> tuple[_Ints, _Ints]:
 
 
 def _ratios(values: _Ints, reference: _Ints, maximise: bool) -> NDArray[np.float64]:
-    """Return how good values are beside a reference: 1 as good, below 1 worse."""
+    """Return the quality of values relative to a reference: 1 as good, below 1 worse."""
     part, whole = (values, reference) if maximise else (reference, values)
     return np.where(whole == part, 1.0, part / np.maximum(whole, 1))
 
