@@ -31,16 +31,16 @@ def most_unpacked(path: Path) -> int:
 
 
 def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a ``.npz`` file, or that of a ``.npy`` file under the name ``y_pred``.
+    """Return the arrays of a ``.npz`` file, or the array of a ``.npy`` file under the name ``y_pred``.
 
     Args:
         path: The file.
-        most_bytes: Most bytes of all arrays together; None for what :func:`most_unpacked` says. What the file declares
+        most_bytes: Most bytes of all arrays together; None for the limit of :func:`most_unpacked`. The declared size
             is compared before anything is loaded, as a small file can unpack to any size.
 
     Raises:
-        EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: what
-            ``torch.save`` or ``pickle`` wrote, no numbers, or a single value.
+        EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: a
+            file of ``torch.save`` or ``pickle``, no numbers, or a single value.
     """
     _require_numpy_file(path)
     require_declared_sizes(path, most_unpacked(path) if most_bytes is None else most_bytes)
@@ -76,6 +76,6 @@ def _require_numpy_file(path: Path) -> None:
 
 
 def _is_of_torch(path: Path) -> bool:
-    """Return whether a ZIP file is what ``torch.save`` writes: it has a pickled ``data.pkl``."""
+    """Return whether ``torch.save`` wrote a ZIP file: it has a pickled ``data.pkl``."""
     with ZipFile(path) as archive:
         return any(name.endswith("data.pkl") for name in archive.namelist())

@@ -1,4 +1,4 @@
-"""What files of arrays declare, read from their headers alone: sizes are checked before anything is loaded."""
+"""Declared sizes of files of arrays, read from their headers alone: sizes are checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ARCHIVE_START = b"PK\x03\x04"
 _END = struct.Struct("<4s4H2IH")  # the last record: disks, entries, size and place of the list of entries, comment
 _LARGE_END = struct.Struct("<4sQ2H2L4Q")  # the same for large archives, followed by a record that says where it is
 _END_START, _LARGE_START, _LOCATOR_SIZE = b"PK\x05\x06", b"PK\x06\x06", 20
-_MOST_COMMENT, _MOST_DIRECTORY = 2**16, 2**20  # bytes
+_MAX_COMMENT, _MAX_DIRECTORY = 2**16, 2**20  # bytes
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def require_declared_sizes(path: Path, most_bytes: int) -> int:
-    """Return the size of the arrays of a ``.npy`` or ``.npz`` file in bytes, after checking what it declares.
+    """Return the size of the arrays of a ``.npy`` or ``.npz`` file in bytes, after checking the declared sizes.
 
     Raises:
         EvaluationError: If the arrays together are larger than ``most_bytes``; one is larger or smaller than its header
@@ -48,22 +48,22 @@ def _require_small_directory(path: Path) -> None:
     Raises:
         EvaluationError: If it has more than :data:`MOST_ARRAYS` entries, or their list is too long.
     """
-    behind = _LARGE_END.size + _LOCATOR_SIZE  # what large archives have before the last record
+    behind = _LARGE_END.size + _LOCATOR_SIZE  # size of the records that large archives have before the last one
     with open_regular(path) as file:
-        file.seek(-min(path.stat().st_size, behind + _END.size + _MOST_COMMENT), 2)
+        file.seek(-min(path.stat().st_size, behind + _END.size + _MAX_COMMENT), 2)
         tail = file.read()
-    place = len(tail) - _END.size
-    if not (tail[place:].startswith(_END_START) and tail.endswith(b"\0\0")):  # there is a comment behind it
-        place = tail.rfind(_END_START)
-    if place < 0 or place + _END.size > len(tail):
+    position = len(tail) - _END.size
+    if not (tail[position:].startswith(_END_START) and tail.endswith(b"\0\0")):  # there is a comment behind it
+        position = tail.rfind(_END_START)
+    if position < 0 or position + _END.size > len(tail):
         return  # the archive is damaged, as its reader will say
-    *_, entries, size, _, _ = _END.unpack_from(tail, place)
+    *_, entries, size, _, _ = _END.unpack_from(tail, position)
     declared = [(entries, size)]
-    if place >= behind and tail[place - behind :].startswith(_LARGE_START):  # its numbers count, if it is there
-        *_, entries, size, _ = _LARGE_END.unpack_from(tail, place - behind)
+    if position >= behind and tail[position - behind :].startswith(_LARGE_START):  # its numbers count, if it is there
+        *_, entries, size, _ = _LARGE_END.unpack_from(tail, position - behind)
         declared.append((entries, size))
     for entries, size in declared:
-        if entries > MOST_ARRAYS or size > _MOST_DIRECTORY:
+        if entries > MOST_ARRAYS or size > _MAX_DIRECTORY:
             raise EvaluationError(
                 f"{path} has {entries:,} entries, listed in {size:,} bytes; at most {MOST_ARRAYS} arrays are read"
             )
@@ -93,7 +93,7 @@ def _bytes_of_archive(path: Path, most_bytes: int) -> int:
 
 
 def _bytes_of_array(file: IO[bytes], size: int, where: str, most_bytes: int) -> int:
-    """Return the size that the header of an array declares; ``size`` is that of the header and the values."""
+    """Return the size that the header of an array declares; ``size`` is the size of the header and the values."""
     version = np.lib.format.read_magic(file)
     reader: Any = _READERS.get(version)
     if reader is None:

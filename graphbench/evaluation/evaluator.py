@@ -35,8 +35,8 @@ class BaseEvaluator(ABC):
 
     Attributes:
         metrics: The metrics, the primary one first.
-        default_scores: What floating-point predictions are where ``scores`` is not given.
-        scores: What floating-point predictions are.
+        default_scores: Scale of floating-point predictions where ``scores`` is not given.
+        scores: Scale of floating-point predictions.
         expected_graphs: Number of graphs that :meth:`compute` requires; None for any number.
         labellers: Names of the labellers behind the targets; graphs on which one failed are refused.
         weights: Output -> weight in means over outputs; 1 where none is given.
@@ -49,7 +49,7 @@ class BaseEvaluator(ABC):
     _sums: Any
     _updates: list[SampleIds | None]  # the samples of every update
     _seed: int | None = None  # of replicates; None for none
-    _is_paired = False  # whether replicates are those of records, drawn where every update says its samples
+    _is_paired = False  # whether replicates are drawn as for records, if every update names its samples
 
     def __init__(self, scores: str | None, expected_graphs: int | None) -> None:
         scores = self.default_scores if scores is None else scores
@@ -83,7 +83,7 @@ class BaseEvaluator(ABC):
             y_true: Targets, or the graphs that hold them; see the class.
             y_pred: Predictions; see the class.
             batch: The graph of each row, where the targets do not say it; see the class.
-            **further: What the task's predictions need besides; see the class.
+            **further: Further arguments for the task's predictions; see the class.
 
         Raises:
             EvaluationError: If shapes or lengths disagree, a value is not finite or not allowed (the message says which
@@ -133,7 +133,7 @@ class BaseEvaluator(ABC):
 
         ``Score.replicates`` has them. Replicates of two evaluators with the same seed on the same samples are paired,
         see :mod:`graphbench.evaluation.metrics.bootstrap`: batches of a dataset say which samples they hold, and other
-        targets are taken as the samples that follow those of the update before.
+        targets are taken as the samples that follow the samples of the update before.
 
         Args:
             seed: A whole number from 0 on; None for the seed of records of the split that the first batch is of. Then
@@ -163,7 +163,7 @@ class BaseEvaluator(ABC):
         return score
 
     def primary_sums(self, sums: Any) -> Mapping[str, Any]:
-        """Return output -> the sums behind the primary metric, of which there are replicates; here none.
+        """Return output -> the sums behind the primary metric, for its replicates; here none.
 
         Args:
             sums: From :meth:`start`.
@@ -213,7 +213,7 @@ class BaseEvaluator(ABC):
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples that are reported beside the whole, by name, e.g. ``n16``.
 
-        They are those of the updates so far; :meth:`evaluate` leaves them as they are.
+        The scores cover the updates so far; :meth:`evaluate` does not change them.
         """
         return {}
 
@@ -242,7 +242,7 @@ class FeatureSums:
 
     Args:
         metrics: The metrics.
-        parts: Names of the parts of the samples that have sums of their own.
+        parts: Names of the parts of the samples that have separate sums.
     """
 
     def __init__(self, metrics: Sequence[Metric], parts: Iterable[str] = ()) -> None:
@@ -267,15 +267,15 @@ Checked = tuple[Items, int | None]
 
 
 def add_checked(sums: Mapping[str, FeatureSums], ready: Mapping[str, Checked], parts: Parts) -> None:
-    """Add checked items of every output to its sums, and those of parts of the samples to theirs."""
+    """Add checked items of every output to its sums, and the items of parts of the samples to the sums of the parts."""
     for name, (items, graphs) in ready.items():
         sums[name].add(items, graphs)
     chosen = rows_of_parts(parts, {name: items for name, (items, _) in ready.items()})
     for part, rows in chosen.items():
         if rows.any():
             for name, (items, _) in ready.items():
-                own = restricted(items, rows)
-                sums[name].parts[part].add(own, own.num_graphs)
+                part_items = restricted(items, rows)
+                sums[name].parts[part].add(part_items, part_items.num_graphs)
 
 
 class FeatureEvaluator(BaseEvaluator):
@@ -285,18 +285,18 @@ class FeatureEvaluator(BaseEvaluator):
 
     - ``y_true``: array, tensor, or a list of one array per graph. One row per item (node, edge or graph): ``[items]``,
       or ``[items, K]`` for K scalar or mask targets each. Or the graphs themselves: a PyG ``Batch`` or ``Data``, or a
-      list of ``Data``, which hold the targets and say which row is whose.
+      list of ``Data``, which hold the targets and say which row belongs to which graph.
     - ``y_pred``: in the form of the targets. Masks: labels (bool, int) or scores (float, see ``scores``); categorical:
-      labels ``[items]`` or scores ``[items, classes]``, of which the highest counts; mask_one: labels, or scores of
+      labels ``[items]`` or scores ``[items, classes]`` (the highest counts); mask_one: labels, or scores of
       which the highest in each graph counts; scalars: values.
     - ``batch``: int ``[items]``, the graph of each row, in any order. Without it (and without lists or graphs) metrics
       over graphs are left out of the score, except for graph-level features, where every row is a graph.
 
     Args:
-        feature: What is scored.
+        feature: The scored feature.
         primary: Name of the metric that ranks models; None for the default of the feature's type.
         also: Further metrics; None for the defaults if ``primary`` is None too, else none.
-        scores: What floating-point predictions of a mask are: ``"probability"`` (in [0, 1]; from 0.5 on positive),
+        scores: Scale of floating-point predictions of a mask: ``"probability"`` (in [0, 1]; from 0.5 on positive),
             ``"logit"`` (from 0 on positive) or ``"label"`` (0.0 and 1.0). Boolean and integer predictions are always
             labels. Nothing is guessed from the values. None is the default of the kind of task.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of graphs.
@@ -327,10 +327,10 @@ class FeatureEvaluator(BaseEvaluator):
         self.reset()
 
     def __repr__(self) -> str:
-        """Return the feature, the metrics, and what floating-point predictions are."""
+        """Return the feature, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
-        what = f"{self.feature.name}: {self.feature.location} {self.feature.type_name}"
-        return f"Evaluator({what}; {names}; scores={self.scores.value!r})"
+        target = f"{self.feature.name}: {self.feature.location} {self.feature.type_name}"
+        return f"Evaluator({target}; {names}; scores={self.scores.value!r})"
 
     def start(self) -> FeatureSums:
         """Return the sums of no prediction."""
@@ -348,11 +348,11 @@ class FeatureEvaluator(BaseEvaluator):
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples by name, where they are defined."""
         return defined_scores(
-            {name: partial(self.score_of, own) for name, own in self._sums.parts.items() if own.items}
+            {name: partial(self.score_of, part_sums) for name, part_sums in self._sums.parts.items() if part_sums.items}
         )
 
     def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> Checked:
-        """Return what the sums take: the items, and how many graphs they are of (None if unknown)."""
+        """Return the input of the sums: the items, and the number of their graphs (None if unknown)."""
         if is_graphs(y_true):
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
@@ -370,10 +370,10 @@ class FeatureEvaluator(BaseEvaluator):
 
     def score_of(self, sums: FeatureSums) -> Score:
         """Return the score of any number of graphs; metrics over graphs are left out where the graphs are unknown."""
-        known = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
-        if len(known) < len(self.metrics):
-            logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in known])
-        values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), known)
+        computable = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
+        if len(computable) < len(self.metrics):
+            logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in computable])
+        values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), computable)
         for name, why in undefined.items():
             logger.info("%s is left out: %s", name, why)
         score = Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
@@ -382,14 +382,14 @@ class FeatureEvaluator(BaseEvaluator):
 
 
 def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score]:
-    """Return the scores of parts of the samples; those whose primary metric is undefined are left out."""
-    found = {}
+    """Return the scores of parts of the samples; parts with an undefined primary metric are left out."""
+    defined = {}
     for name, score in scores.items():
         try:
-            found[name] = score()
+            defined[name] = score()
         except EvaluationError as error:
             logger.info("the part %s is left out: %s", name, error)
-    return found
+    return defined
 
 
 def _is_whole(value: Any) -> bool:
@@ -402,7 +402,7 @@ def targets_of(graphs: Any, feature: Feature, batch: Any = None) -> tuple[Any, A
     Args:
         graphs: A PyG ``Batch`` or ``Data``, or a list of ``Data``.
         feature: The feature.
-        batch: What the caller gave as the rows' graphs: nothing.
+        batch: The caller's graphs of the rows, which must be None.
 
     Raises:
         EvaluationError: If the graphs lack the feature, or ``batch`` is given too.

@@ -66,7 +66,7 @@ def item_owners(graphs: Any, location: Location) -> NDArray[np.int64]:
         ends = owners[graphs.edge_index.detach().cpu().numpy()]
         if (ends[0] != ends[1]).any():
             raise EvaluationError("an edge of the batch joins nodes of two graphs; check how the batch was made")
-        found: NDArray[np.int64] = ends[0]
-        return found
+        edge_owners: NDArray[np.int64] = ends[0]
+        return edge_owners
     count = getattr(graphs, "num_graphs", None)
     return np.arange(1 if count is None else int(count))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 QUANTITIES: Mapping[str, str] = {"n": "problem size", "h": "hours ahead"}
-"""What the number after a letter is: ``test_n16`` has the texts of size 16, ``test_h24`` forecasts of 24 hours."""
+"""Meaning of the number after a letter: ``test_n16`` has the texts of size 16, ``test_h24`` forecasts of 24 hours."""
 
 _SIZED = re.compile(rf"(.+)_([{''.join(QUANTITIES)}])(\d+)")
 
@@ -18,7 +18,7 @@ def split_and_size(name: str) -> tuple[str, int | None]:
 
 
 def quantity_of(name: str) -> str:
-    """Return what the number in a name such as ``test_h24`` is, in words; empty for the name of a whole split."""
+    """Return the meaning of the number in a name such as ``test_h24``; empty for the name of a whole split."""
     match = _SIZED.fullmatch(name)
     return QUANTITIES[match[2]] if match else ""
 
@@ -26,13 +26,13 @@ def quantity_of(name: str) -> str:
 def by_size(
     scores: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, Mapping[str, float]], dict[int, dict[str, Mapping[str, float]]]]:
-    """Return the scores of whole splits by name, and those of their parts as size -> split -> score, ascending."""
+    """Return the scores of whole splits by name, and the scores of their parts as size -> split -> score, ascending."""
     whole: dict[str, Mapping[str, float]] = {}
     sizes: dict[int, dict[str, Mapping[str, float]]] = {}
-    for name, own in scores.items():
+    for name, values in scores.items():
         split, size = split_and_size(name)
         if size is None or split not in scores:
-            whole[name] = own
+            whole[name] = values
         else:
-            sizes.setdefault(size, {})[split] = own
+            sizes.setdefault(size, {})[split] = values
     return whole, dict(sorted(sizes.items()))

@@ -1,6 +1,6 @@
 """Checks of targets and predictions: from arrays, tensors or lists of per-graph arrays to :class:`Items`.
 
-Nothing is guessed from the values: the dtype and the ``scores`` setting say what a prediction means.
+Nothing is guessed from the values: the dtype and the ``scores`` setting define the meaning of a prediction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 AS_LOGITS = 'use Evaluator(..., scores="logit")'  # a remedy, which the command line gives as its own option
 _NUMPY_FLOATS = ("float16", "float32", "float64")
 _LARGEST = 1e140  # of scalars: sums of their squares stay finite
-_MOST_INTEGER = 2**62  # of node numbers and graph indices, which are int64
+_MAX_INTEGER = 2**62  # of node numbers and graph indices, which are int64
 
 
 class ScoreScale(StrEnum):
@@ -49,11 +49,11 @@ def checked_items(
     """Return the items of one update, and how many graphs it covers (None if unknown).
 
     Args:
-        feature: What is scored; its type says which values are allowed.
+        feature: The scored feature; its type says which values are allowed.
         y_true: Targets, one row per item, or a list of per-graph arrays.
         y_pred: Predictions, the same; for categorical features also ``[items, classes]``.
         batch: int ``[items]``, the graph of each row, or None.
-        scale: What floating-point predictions of masks are.
+        scale: Scale of floating-point predictions of masks.
 
     Raises:
         EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
@@ -147,10 +147,10 @@ def as_array(value: Any, name: str) -> Array:
     try:
         array = np.asarray(_tensor_values(value) if hasattr(value, "detach") else value)
     except (ValueError, TypeError, RuntimeError, NotImplementedError, OverflowError) as error:
-        what = f"a tensor that cannot be read as numbers{_tensor_facts(value)}" if _is_tensor(value) else "no array"
+        kind = f"a tensor that cannot be read as numbers{_tensor_facts(value)}" if _is_tensor(value) else "no array"
         reason = text_of(error).partition("\n")[0] or class_name(error)
         raise EvaluationError(
-            f"{name} is {what}: {reason:.200}; give a NumPy array, a dense tensor or a list of them"
+            f"{name} is {kind}: {reason:.200}; give a NumPy array, a dense tensor or a list of them"
         ) from error
     if array.dtype.kind not in "biuf":
         raise EvaluationError(f"{name} has dtype {array.dtype}; give booleans, integers or real numbers")
@@ -231,8 +231,8 @@ def _compact(graph: Array) -> tuple[NDArray[np.int64], int]:
     if (steps >= 0).all():
         numbers = np.concatenate([[0], np.cumsum(steps > 0)]).astype(np.int64)
         return numbers, int(numbers[-1]) + 1
-    given, inverse = np.unique(graph, return_inverse=True)
-    return inverse.astype(np.int64), len(given)
+    graphs, inverse = np.unique(graph, return_inverse=True)
+    return inverse.astype(np.int64), len(graphs)
 
 
 def check_finite(table: Table, graph: NDArray[np.int64] | None) -> None:
@@ -245,12 +245,12 @@ def check_finite(table: Table, graph: NDArray[np.int64] | None) -> None:
         return
     bad = ~np.isfinite(table.values)
     if bad.any():
-        place = _place(bad, graph)
+        location = _place(bad, graph)
         remedy = (
             "check the model for overflow or division by zero" if table.name.startswith("y_pred") else "check the data"
         )
         raise EvaluationError(
-            f"{table.name} holds {_first(table.values, bad)} at {place} "
+            f"{table.name} holds {_first(table.values, bad)} at {location} "
             f"({np.count_nonzero(bad)} of {bad.size} values are not finite); {remedy}"
         )
 
@@ -266,7 +266,7 @@ def _place(flags: Array, graph: NDArray[np.int64] | None = None) -> str:
 
 
 def refuse(table: Table, bad: Array, allowed: str) -> None:
-    """Raise an error that names the first bad value, its place and what is allowed, if there is one.
+    """Raise an error that names the first bad value, its position and the allowed values, if there is one.
 
     Raises:
         EvaluationError: See above.
@@ -299,7 +299,7 @@ def refuse_large(table: Table) -> None:
 
 def too_large(values: Array) -> Array:
     """Return which values are too large for int64."""
-    return values > _MOST_INTEGER if values.dtype.itemsize >= 4 else np.zeros(values.shape, bool)
+    return values > _MAX_INTEGER if values.dtype.itemsize >= 4 else np.zeros(values.shape, bool)
 
 
 def _mask_truth(feature: Feature, table: Table) -> Array:
@@ -322,11 +322,11 @@ def _class_numbers(feature: Feature, table: Table) -> Array:
     values = table.values
     if values.ndim != 1:
         raise EvaluationError(f"{table.name} has shape {values.shape}; give one label ({feature.type_name}) per item")
-    what = f"class numbers 0 to {feature.classes - 1}" if feature.classes else "node numbers from 0"
+    allowed = f"class numbers 0 to {feature.classes - 1}" if feature.classes else "node numbers from 0"
     bad = (values < 0) | too_large(values) | (values != np.floor(values))
     if feature.classes:
         bad |= values >= feature.classes
-    refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")
+    refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {allowed}")
     return values.astype(np.int64)
 
 
@@ -359,8 +359,8 @@ def _predicted_values(
         return labels
     if values.dtype.kind == "f" and scale is not ScoreScale.LABEL:
         remedy = "integer labels, or scores [items, classes]" if feature.classes else "integer node numbers"
-        what = f"{feature.name!r} ({feature.type_name})"
-        raise EvaluationError(f"y_pred has dtype {values.dtype} for {what}; give {remedy}")
+        target = f"{feature.name!r} ({feature.type_name})"
+        raise EvaluationError(f"y_pred has dtype {values.dtype} for {target}; give {remedy}")
     return _class_numbers(feature, table)
 
 

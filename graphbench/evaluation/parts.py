@@ -1,4 +1,4 @@
-"""Parts of the samples that are scored beside the whole: those on which an output's target exceeds a threshold."""
+"""Parts of the samples that are scored beside the whole: samples on which an output's target exceeds a threshold."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def check_parts(parts: Parts, outputs: Sequence[Feature]) -> dict[str, ScoredPar
     Raises:
         EvaluationError: If a part names something else than a scalar output of graphs, or an output lies elsewhere.
     """
-    known = {f.name: f for f in outputs}
+    features = {f.name: f for f in outputs}
     for name, part in parts.items():
-        own = known.get(part.output)
-        if own is None:
-            raise EvaluationError(f"the part {name!r} names {part.output!r}; the outputs are {', '.join(known)}")
-        if own.kind is not Kind.SCALAR or any(f.location is not Location.GRAPH for f in outputs):
+        feature = features.get(part.output)
+        if feature is None:
+            raise EvaluationError(f"the part {name!r} names {part.output!r}; the outputs are {', '.join(features)}")
+        if feature.kind is not Kind.SCALAR or any(f.location is not Location.GRAPH for f in outputs):
             raise EvaluationError(f"the part {name!r} needs outputs of graphs, and {part.output!r} to be a scalar")
     return dict(parts)
 
@@ -39,11 +39,11 @@ def rows_of_parts(parts: Parts, items: Mapping[str, Items]) -> dict[str, NDArray
         parts: The parts by name.
         items: Output -> its checked items, one row per graph.
     """
-    found = {}
+    rows = {}
     for name, part in parts.items():
         size = np.abs(items[part.output].truth)
-        found[name] = (size if size.ndim == 1 else size.max(axis=1)) > part.above
-    return found
+        rows[name] = (size if size.ndim == 1 else size.max(axis=1)) > part.above
+    return rows
 
 
 def restricted(items: Items, rows: NDArray[np.bool_]) -> Items:

@@ -60,26 +60,26 @@ def whole_split(card: Card, split: str) -> SampleSet:
 
 
 def measured_references(card: Card, split: str) -> tuple[SplitReferences, ...]:
-    """Return what was measured on a split or a part: first on the most samples, then on fewer.
+    """Return the measured references of a split or a part: first on the most samples, then on fewer.
 
     Args:
         card: The card of the task.
         split: Name of the split, or of a part of the test split such as ``test_n16``.
     """
     measured = card.measured_scores
-    blocks = [measured, *(own for _, own in sorted(measured.scores_on_first.items(), reverse=True))]
+    blocks = [measured, *(block for _, block in sorted(measured.scores_on_first.items(), reverse=True))]
     return tuple(_of_block(card, block, split) for block in blocks if split in block.floor or split in block.solvers)
 
 
 def references_on(card: Card, split: str, samples: SampleSet) -> SplitReferences | None:
-    """Return what was measured on exactly these samples of a split or part; None if nothing was.
+    """Return the references measured on exactly these samples of a split or part; None if there are none.
 
     Args:
         card: The card of the task.
         split: Name of the split or part.
-        samples: The samples, such as those that a model was scored on.
+        samples: The samples, such as the samples that a model was scored on.
     """
-    same = (found for found in measured_references(card, split) if found.samples.is_same(samples))
+    same = (measured for measured in measured_references(card, split) if measured.samples.is_same(samples))
     return next(same, None)
 
 
@@ -88,7 +88,7 @@ def samples_text(samples: SampleSet, noun: str, than: SampleSet | None = None) -
 
     Args:
         samples: The set.
-        noun: What a sample is called, in the plural.
+        noun: The noun for samples, in the plural.
         than: The other set; None names the number alone.
     """
     if samples.count is None:
@@ -110,7 +110,7 @@ def _of_block(card: Card, block: MeasuredScores, split: str) -> SplitReferences:
 
 
 def _hash_of(card: Card, hashes: Mapping[str, str], split: str) -> str:
-    """Return the hash of a split, or of the split that a part is of; unknown for views, whose files have others."""
+    """Return the hash of a split, or of the split that a part is of; unknown for views, whose files differ."""
     if card.view is not None:
         return ""
     base = next((name for name in hashes if split.startswith(f"{name}_") and split not in card.all_splits), "")

@@ -1,4 +1,4 @@
-"""What evaluators return: the value of each metric, the primary one first."""
+"""The return value of evaluators: the value of each metric, the primary one first."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Score(Mapping[str, float]):
         items_scored: Number of values scored.
         graphs: Number of graphs covered; None if the graphs were not given.
         undefined: Metric -> why it has no value for these targets; such metrics are left out.
-        failures: Reason -> number of answers that are wrong for it, for tasks whose answers are judged.
+        failures: Reason -> number of answers that are wrong for it, for tasks with a verifier of answers.
         replicates: Values of the primary metric under bootstrap weights of the samples; empty unless they were drawn.
-        samples: The samples that were scored, by split and with repetitions, in a part's score those that the part was
-            taken from; empty unless every update was given graphs that know them, as batches of a dataset do.
+        samples: The samples that were scored, by split and with repetitions, in a part's score the samples that the
+            part was taken from; empty unless every update was given graphs that know them, as batches of a dataset do.
         replicate_seed: Seed of the replicates; None where there are none.
         targets: Output -> sums over the targets that were scored, of features that are predicted; else empty.
     """
@@ -71,7 +71,7 @@ class Score(Mapping[str, float]):
 
         Raises:
             KeyError: If it was not computed; metrics that need the graphs are left out when these were not given, and
-                those that are undefined for the targets.
+                so are metrics that are undefined for the targets.
         """
         if name in self._values:
             return self._values[name]

@@ -59,12 +59,12 @@ class SeveralOutputs(BaseEvaluator):
         self.metrics = tuple(metric(name) for name in dict.fromkeys((primary, *also)))
         for m in self.metrics:
             if not any(f.kind in m.kinds for f in outputs):
-                metric(m.name, outputs[0])  # its error says what could be used instead
+                metric(m.name, outputs[0])  # its error names the metrics that could be used instead
         able = {f.name: tuple(m for m in self.metrics if f.kind in m.kinds) for f in outputs}
         self.metrics_of = {name: metrics for name, metrics in able.items() if metrics}
 
     def __repr__(self) -> str:
-        """Return the outputs, the metrics, and what floating-point predictions are."""
+        """Return the outputs, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
         return f"Evaluator({', '.join(self.metrics_of)}; {names}; scores={self.scores.value!r})"
 
@@ -78,15 +78,15 @@ class SeveralOutputs(BaseEvaluator):
         undefined: dict[str, str] = {}
 
         def mean(m: Metric) -> float:
-            own = {name: score[m.name] for name, score in scores.items() if m.name in score}
+            values = {name: score[m.name] for name, score in scores.items() if m.name in score}
             without = {name: s.undefined[m.name] for name, s in scores.items() if m.name in s.undefined}
             if len(self.outputs) > 1:
-                parts.update({f"{m.name}_{name}": value for name, value in own.items()})
+                parts.update({f"{m.name}_{name}": value for name, value in values.items()})
                 undefined.update({f"{m.name}_{name}": why for name, why in without.items()})
-            if without or not own:
+            if without or not values:
                 raise EvaluationError(next(iter(without.values()), "no output has it"))
-            return sum(self.weights[name] * value for name, value in own.items()) / sum(
-                self.weights[name] for name in own
+            return sum(self.weights[name] * value for name, value in values.items()) / sum(
+                self.weights[name] for name in values
             )
 
         values, missing = self.values(mean)
@@ -96,8 +96,8 @@ class SeveralOutputs(BaseEvaluator):
 class OutputsEvaluator(SeveralOutputs):
     """Scores predictions of several output features together.
 
-    Arguments of :meth:`evaluate` and :meth:`update`: targets and predictions are mappings output name -> what
-    :class:`FeatureEvaluator` takes, or the graphs themselves as targets; ``batch`` is a mapping too, or one array where
+    Arguments of :meth:`evaluate` and :meth:`update`: targets and predictions are mappings output name -> argument
+    of :class:`FeatureEvaluator`, or the graphs themselves as targets; ``batch`` is a mapping too, or one array where
     all outputs lie at one location.
     """
 
@@ -138,13 +138,22 @@ class OutputsEvaluator(SeveralOutputs):
     def primary_sums(self, sums: dict[str, FeatureSums]) -> Mapping[str, Any]:
         """Return output -> the sums behind the primary metric."""
         kind = self.metrics[0].accumulator
-        return {name: own.accumulators[kind] for name, own in sums.items() if kind in own.accumulators}
+        return {
+            name: part_sums.accumulators[kind] for name, part_sums in sums.items() if kind in part_sums.accumulators
+        }
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples by name, where they are defined."""
-        sums = {name: {out: own.parts[name] for out, own in self._sums.items()} for name in self.scored_parts}
+        sums = {
+            name: {out: output_sums.parts[name] for out, output_sums in self._sums.items()}
+            for name in self.scored_parts
+        }
         return defined_scores(
-            {name: partial(self._of_part, own) for name, own in sums.items() if all(s.items for s in own.values())}
+            {
+                name: partial(self._of_part, part_sums)
+                for name, part_sums in sums.items()
+                if all(s.items for s in part_sums.values())
+            }
         )
 
     def _of_part(self, sums: Mapping[str, FeatureSums]) -> Score:
@@ -154,7 +163,7 @@ class OutputsEvaluator(SeveralOutputs):
         graphs = {score.graphs for score in scores.values()}
         items = sum(score.items_scored for score in scores.values())
         score = self.joined(scores, items, graphs.pop() if len(graphs) == 1 else None)
-        score.targets = {name: sums for own in scores.values() for name, sums in own.targets.items()}
+        score.targets = {name: sums for output_score in scores.values() for name, sums in output_score.targets.items()}
         return score
 
     def _checked(self, y_true: Any, y_pred: Any, batch: Any) -> dict[str, tuple[Any, Any, Any]]:
@@ -167,8 +176,8 @@ class OutputsEvaluator(SeveralOutputs):
             raise EvaluationError(f"y_pred lacks the output {missing[0]!r}; it has {', '.join(map(str, y_pred))}")
         if is_graphs(y_true):
             graphs = one_batch(y_true)
-            found = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
-            return {name: (truth, y_pred[name], owner) for name, (truth, owner) in found.items()}
+            targets = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
+            return {name: (truth, y_pred[name], owner) for name, (truth, owner) in targets.items()}
         if not isinstance(y_true, Mapping) or any(name not in y_true for name in self.parts):
             raise EvaluationError(f"y_true must be graphs, or a mapping with the outputs {', '.join(self.parts)}")
         owners = batch if isinstance(batch, Mapping) else dict.fromkeys(self.parts, batch)
@@ -176,5 +185,5 @@ class OutputsEvaluator(SeveralOutputs):
 
 
 def _names(metrics: Sequence[Metric]) -> tuple[str, list[str]]:
-    """Return the name of the first metric and those of the others."""
+    """Return the name of the first metric and the names of the others."""
     return metrics[0].name, [m.name for m in metrics[1:]]

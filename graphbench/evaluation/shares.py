@@ -38,9 +38,9 @@ def share_names(features: Sequence[Feature], names: Sequence[str]) -> dict[str, 
         features: The features of a card.
         names: Names of statistics.
     """
-    found = {f.name: [n for n in names if n.startswith(f"{f.name}_")] for f in features if f.kind is Kind.CATEGORICAL}
+    shares = {f.name: [n for n in names if n.startswith(f"{f.name}_")] for f in features if f.kind is Kind.CATEGORICAL}
     classes = {f.name: f.classes for f in features}
-    return {feature: own for feature, own in found.items() if len(own) == classes[feature]}
+    return {feature: columns for feature, columns in shares.items() if len(columns) == classes[feature]}
 
 
 def class_shares(feature: str, means: Mapping[str, float]) -> ClassShares:
@@ -63,8 +63,8 @@ def means_text(features: Sequence[Feature], means: Mapping[str, float]) -> str:
         means: Statistic -> mean over graphs.
     """
     shares = share_names(features, list(means))
-    of_classes = {name for own in shares.values() for name in own}
+    of_classes = {name for columns in shares.values() for name in columns}
     parts = [f"{name} {mean:.4g}" for name, mean in means.items() if name not in of_classes]
-    for feature, own in shares.items():
-        parts.append(f"largest {feature} {class_shares(feature, {name: means[name] for name in own})}")
+    for feature, columns in shares.items():
+        parts.append(f"largest {feature} {class_shares(feature, {name: means[name] for name in columns})}")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Scores of trivial predictors: what a model must beat before its score says anything."""
+"""Scores of trivial predictors: a model must beat them before its score is informative."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trivial_scores(
     answer of the training references.
 
     Args:
-        feature: What is predicted.
+        feature: The predicted feature.
         y_train: Training targets, ``[items]`` or ``[items, K]``, array or tensor; of ``scalar(d)`` ``[items, d]``.
         y_test: Targets to score on, the same form.
         batch: int ``[items]``, the graph of each test row, or None; without it metrics over graphs are left out.
@@ -65,7 +65,7 @@ def scores_of_predictors(
     """Return predictor -> metric -> score of the predictions of one feature.
 
     Args:
-        feature: What is predicted.
+        feature: The predicted feature.
         y_test: Targets, as for :func:`trivial_scores`.
         predictions: Predictor -> predictions of the shape of the targets.
         batch: int ``[items]``, the graph of each row, or None; without it metrics over graphs are left out.

@@ -1,1 +1,1 @@
-"""Records of runs: what was trained, on which data, for how long, and how well it scored."""
+"""Records of runs: the model, the data, the budget and the scores."""

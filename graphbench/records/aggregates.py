@@ -19,8 +19,8 @@ COSTS = (
     "parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms", "cpu_seconds",
     "threads",
 )  # fmt: skip
-"""The numbers of a record that say what a run cost."""
-_MOST = 1e100  # larger numbers overflow when they are squared
+"""The numbers of a record that state the costs of a run."""
+_MAX_NUMBER = 1e100  # larger numbers overflow when they are squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class Stat:
         if not numbers:
             raise ResultError("there is no value to average")
         largest = max(map(abs, numbers))
-        mean = math.fsum(numbers) / len(numbers) if largest < _MOST else math.fsum(x / len(numbers) for x in numbers)
+        mean = (
+            math.fsum(numbers) / len(numbers) if largest < _MAX_NUMBER else math.fsum(x / len(numbers) for x in numbers)
+        )
         if len(numbers) == 1:
             return cls(mean, None, 1)
         return cls(mean, math.hypot(*(value - mean for value in numbers)) / math.sqrt(len(numbers) - 1), len(numbers))
@@ -58,8 +60,8 @@ def absurd_number(record: RunRecord) -> str:
         numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
     for name, points in record.curves.items():
         numbers[f"the curve {name}"] = max((max(abs(step), abs(value)) for step, value in points), default=None)
-    found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
-    return f"{found} is beyond {_MOST:g}" if found else ""
+    excessive = next((name for name, value in numbers.items() if value is not None and abs(value) > _MAX_NUMBER), None)
+    return f"{excessive} is beyond {_MAX_NUMBER:g}" if excessive else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Aggregate:
         dataset: Dataset id.
         dataset_version: Version of the dataset card.
         model: Name of the model configuration.
-        config_hash: What the runs have in common, in eight hex digits.
+        config_hash: Hash of the common configuration of the runs, in eight hex digits.
         small: Whether the budget is far below the published one; None where it is not known.
         label: The budget in words.
         protocol: Which data was trained on; None where the benchmark has one way.
@@ -115,12 +117,12 @@ class Aggregate:
 
     @property
     def mark(self) -> str:
-        """What stands behind the name of runs that are not comparable, in parentheses; nothing behind others."""
+        """The mark behind the name of runs that are not comparable, in parentheses; empty for comparable runs."""
         return f" ({self.caveat})" if self.caveat else ""
 
     @property
     def caveat(self) -> str:
-        """Why the runs are not compared: ``small run``, or what is not known of their budget; empty where they are."""
+        """Why the runs are not compared: ``small run``, or the unknown part of their budget; empty where they are."""
         if self.comparable:
             return ""
         if self.small:
@@ -189,7 +191,8 @@ def _are_partly_scored(records: Iterable[RunRecord]) -> bool:
         labels.append(record.budget.label)
         for split, count in record.graphs_scored.items():
             counts.setdefault(split, set()).add(count)
-    return any(len(found) > 1 for found in counts.values()) or any("scored on part of" in label for label in labels)
+    have_different_counts = any(len(distinct) > 1 for distinct in counts.values())
+    return have_different_counts or any("scored on part of" in label for label in labels)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""The training budget of a run, and what is stated of it in words."""
+"""The training budget of a run, and its stated parts in words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Budget(StrictModel):
     """The training budget of a run.
 
     Attributes:
-        small: True when budget or data are below those of the configuration that is shipped under the model's name,
-            none is shipped, or it is a small one; such a run is never presented as comparable with published scores.
-            For a user's own model: True when it saw fewer samples than the smallest published budget has, or a split
-            was scored in part; None where its budget is not known.
+        small: True when budget or data are below the values of the configuration that is shipped under the model's
+            name, none is shipped, or it is a small one; such a run is never presented as comparable with published
+            scores. For a user's own model: True when it saw fewer samples than the smallest published budget has, or a
+            split was scored in part; None where its budget is not known.
         label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
     """
 
@@ -30,7 +30,7 @@ class Budget(StrictModel):
 
 
 def not_stated(steps: int | None, batch_size: int | None) -> str:
-    """Return what is not stated of a budget, in words; empty where all is."""
+    """Return the parts of a budget that are not stated, in words; empty where all are."""
     if steps is None and batch_size is None:
         return BUDGET_NOT_STATED
     return "steps not stated" if steps is None else "batch size not stated" if batch_size is None else ""

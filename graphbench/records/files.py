@@ -84,15 +84,15 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
     Raises:
         ResultError: As for :func:`read_record`.
     """
-    found = payload.get("schema") if isinstance(payload, dict) else None
-    if isinstance(found, int) and found > SCHEMA:
+    schema = payload.get("schema") if isinstance(payload, dict) else None
+    if isinstance(schema, int) and schema > SCHEMA:
         raise ResultError(
-            f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
+            f"{path} has the record format {schema}, newer than this version reads ({SCHEMA}); update graphbench"
         )
     digest = payload.get(DIGEST) if isinstance(payload, dict) else None
-    if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
+    if digest is None and isinstance(schema, int) and schema >= _FIRST_WITH_DIGESTS:
         raise ResultError(
-            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
+            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {schema} have "
             "one; restore the file, or run the command again that wrote it"
         )
     if isinstance(payload, dict):
@@ -126,8 +126,8 @@ def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None 
     folder = checked_path("root", root) if root is not None else results_dir()
     if not folder.is_dir():
         raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
-    found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
-    chosen = [(path, r) for path, r in found if matches(r.dataset, selector)]
+    records = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
+    chosen = [(path, r) for path, r in records if matches(r.dataset, selector)]
     return sorted(chosen, key=lambda item: _order(item[1]))
 
 

@@ -1,4 +1,4 @@
-"""What the system says of the machine it runs on."""
+"""Facts of the system about the machine it runs on."""
 
 from __future__ import annotations
 

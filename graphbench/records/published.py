@@ -30,7 +30,7 @@ class PublishedScore(_Strict):
         model: Model name in lower case, e.g. ``gin``.
         metric: Metric name here, e.g. ``f1``.
         value: The number; None if the paper prints a gap (see ``note``).
-        std: What is printed after ±, a standard deviation over seeds unless the table's note says otherwise; None if
+        std: The number printed after ±, a standard deviation over seeds unless the table's note says otherwise; None if
             nothing is.
         seeds: Number of seeds behind it; None if not stated.
         study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
@@ -40,7 +40,7 @@ class PublishedScore(_Strict):
         protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
         note: A remark on the number.
         for_all_models: Whether the number is shown with the runs of every model, as scores of people are, and not only
-            with those of its own model.
+            with the runs of its model.
         not_comparable: Why a score here is about something else, such as other labels; empty where it is not.
     """
 
@@ -175,27 +175,27 @@ def _table_scores(content: _File, table: _Table) -> Iterator[PublishedScore]:
             values = {table.split: cells} if table.split is not None else {}
             values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
             for split, (value, std) in values.items():
-                about = {"split": split, "model": model, "value": value, "std": std}
-                about |= {"paper": content.paper, "version": content.version}
-                about |= {"not_comparable": table.why_not_comparable(dataset)}
-                yield PublishedScore(dataset=f"{content.domain}/{dataset}", **about, **shared)
+                fields = {"split": split, "model": model, "value": value, "std": std}
+                fields |= {"paper": content.paper, "version": content.version}
+                fields |= {"not_comparable": table.why_not_comparable(dataset)}
+                yield PublishedScore(dataset=f"{content.domain}/{dataset}", **fields, **shared)
 
 
 @lru_cache(maxsize=2)
 def _contents(
     folders: tuple[DataFolder, ...],
 ) -> tuple[Mapping[str, list[PublishedScore]], Mapping[str, Collection]]:
-    """Return dataset -> scores and group -> collection of all files; those of a broken plug-in are left out."""
+    """Return dataset -> scores and group -> collection of all files; the files of a broken plug-in are left out."""
     scores: dict[str, list[PublishedScore]] = {}
-    known: dict[str, Collection] = {}
+    collections: dict[str, Collection] = {}
     for folder in folders:
         with blaming(folder.owner):
             files = [_read_file(path) for path in sorted((folder.path / "published").glob("*.yaml"))]
             for file in files:
-                known |= file.collections
+                collections |= file.collections
                 for score in _file_scores(file):
                     scores.setdefault(score.dataset, []).append(score)
-    return scores, known
+    return scores, collections
 
 
 def collections() -> Mapping[str, Collection]:
@@ -238,7 +238,7 @@ def published_score(
 def published_budget(card: Card) -> int | None:
     """Return the training samples of the smallest budget behind published scores of a dataset; None without any.
 
-    Budgets are those of the domain's configurations that are not small ones: steps times samples per step.
+    Budgets come from the domain's configurations that are not small ones: steps times samples per step.
     """
     if not published(card.address):
         return None

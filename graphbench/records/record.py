@@ -1,4 +1,4 @@
-"""Records of finished runs: what was trained, on which data, for how long, and how well it scored.
+"""Records of finished runs: the model, the data, the budget and the scores.
 
 A record is one JSON file under ``baselines/results/<domain>/<dataset>/``. The format only ever grows: a file written by
 an older version must still load.
@@ -45,7 +45,7 @@ class RunRecord(StrictModel):
         dataset_version: Version of the dataset card; scores of different versions never mix.
         data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
         data_hashes: Content hash of each split used.
-        data_seed: Which draw of the dataset; 0 is the canonical one, of which older records are, too.
+        data_seed: Which draw of the dataset; 0 is the canonical one, also in older records.
         model: Name of the model configuration, e.g. ``gin``.
         config: The full configuration of the run, overrides applied.
         parameters: Number of trainable parameters; None where the model has none, or it is not stated.
@@ -53,7 +53,7 @@ class RunRecord(StrictModel):
         steps: Optimizer steps taken; None for a learner without steps, or where it is not stated.
         batch_size: Samples per optimizer step; None as for steps.
         budget: How much training this was.
-        hardware: What :func:`graphbench.records.machine.hardware` returned.
+        hardware: The return value of :func:`graphbench.records.machine.hardware`.
         graphbench_version: Version of the package.
         git_version: Commit of the checkout, if there is one.
         started: Start of training (UTC).
@@ -175,8 +175,8 @@ class RunRecord(StrictModel):
             parameters: Trained numbers; None where not stated.
             published_samples: Training samples (steps times batch size) of the smallest published budget to compare
                 with; None looks it up.
-            config: What tells configurations of one name apart.
-            notes: What a reader must know.
+            config: Settings that distinguish configurations of one name.
+            notes: Facts that a reader must know.
             protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
             deterministic: Whether neither seed nor chance has any influence on the scores, as of solvers, rules and
                 closed-form fits; None where not stated.
@@ -198,7 +198,7 @@ class RunRecord(StrictModel):
         stated: Stated,
         published_samples: int | None = None,
     ) -> RunRecord:
-        """Return the record of scores and of what a user states of the model; see :meth:`from_scores`."""
+        """Return the record of scores and of a user's statements about the model; see :meth:`from_scores`."""
         from graphbench.records.stated import fields_of_record
 
         try:
@@ -235,8 +235,8 @@ class RunRecord(StrictModel):
     def steps_asked(self) -> int | None:
         """The budget in steps: ``config["training"]["steps"]`` where given (early stopping may take fewer)."""
         training = self.config.get("training")
-        asked = training.get("steps") if isinstance(training, Mapping) else None
-        return asked if isinstance(asked, int) else self.steps
+        steps = training.get("steps") if isinstance(training, Mapping) else None
+        return steps if isinstance(steps, int) else self.steps
 
     @property
     def relative_path(self) -> Path:
@@ -249,7 +249,7 @@ class RunRecord(StrictModel):
         unused = {name for name in ("replicates", "scores_stated") if not getattr(self, name)}
         content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
-        return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
+        return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
 def is_deterministic(record: RunRecord) -> bool:
@@ -280,7 +280,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _fits(content: Mapping[str, Any], digest: Any) -> bool:
-    """Return whether a digest is that of a record's content; never of content with NaN, which no record has."""
+    """Return whether a digest belongs to a record's content; never of content with NaN, which no record has."""
     try:
         return bool(digest == _digest(content))
     except ValueError:

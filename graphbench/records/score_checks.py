@@ -1,4 +1,4 @@
-"""Checks of scores against the splits they are given for, before a record says what they were measured on."""
+"""Checks of scores against the splits they are given for, before a record names the measured samples."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _REMEDY = (
 
 
 def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mapping[str, float]]) -> None:
-    """Refuse scores that are not those of the splits, as far as can be seen.
+    """Refuse scores that do not belong to the splits, as far as can be seen.
 
-    What is compared: the names, the metrics, and of a :class:`~graphbench.evaluation.score.Score` the samples that its
+    The check compares the names, the metrics, and of a :class:`~graphbench.evaluation.score.Score` the samples that its
     evaluator was given. Numbers alone, in a plain mapping, are taken as they are stated.
 
     Args:
@@ -39,7 +39,7 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
         scores: Name of a split, or of a part of one (``test_n16``) -> metric -> value.
 
     Raises:
-        ResultError: With the split, what was found and what is expected.
+        ResultError: With the split, the actual value and the expected one.
     """
     owners = {name: scored_split(name, splits) for name in scores}
     for name, split in splits.items():
@@ -64,15 +64,15 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
 
 
 def scored_split(name: str, splits: Mapping[str, GraphDataset]) -> str:
-    """Return the split that a name of scores stands for: the split itself, or the one of which it names a part.
+    """Return the split that a name of scores stands for: the split itself, or the split that the named part belongs to.
 
     Raises:
         ResultError: If no such split is given.
     """
     if name in splits:
         return name
-    known = {split for given in splits.values() for split in given.card.all_splits}
-    parts = [] if name in known else [split for split in splits if name.startswith(f"{split}_")]
+    names = {split for loaded in splits.values() for split in loaded.card.all_splits}
+    parts = [] if name in names else [split for split in splits if name.startswith(f"{split}_")]
     if not parts:
         raise ResultError(
             f"there is a score of {name!r}, but the splits that are given are {', '.join(splits) or 'none'}"
@@ -100,7 +100,7 @@ def _check_metrics(name: str, score: Mapping[str, float], card: Card) -> None:
 
 
 def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
-    """Refuse a score whose samples are known and are not those of the split, each once."""
+    """Refuse a score whose samples are known and are not the samples of the split, each once."""
     for ids in score.samples:
         if ids.split != split.split_id:
             raise ResultError(
@@ -113,14 +113,14 @@ def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
                 f"the score of {name} counts sample {numbers[times.argmax()]} {times.max()} times "
                 f"({len(ids.numbers):,} samples were scored, {len(numbers):,} different ones); {_REMEDY}"
             )
-        given = split.graph_numbers
-        given = np.arange(len(split)) if given is None else np.unique(given)
-        if not np.array_equal(numbers, given):
-            other = np.setxor1d(numbers, given)[0]
+        expected = split.graph_numbers
+        expected = np.arange(len(split)) if expected is None else np.unique(expected)
+        if not np.array_equal(numbers, expected):
+            other = np.setxor1d(numbers, expected)[0]
             side = "was scored and is not in the split" if other in numbers else "was not scored"
             raise ResultError(
-                f"the score of {name} is of {len(numbers):,} samples, and the split that is given has {len(given):,}: "
-                f"sample {other} {side}; {_REMEDY}"
+                f"the score of {name} is of {len(numbers):,} samples, and the split that is given has "
+                f"{len(expected):,}: sample {other} {side}; {_REMEDY}"
             )
 
 
@@ -144,10 +144,10 @@ def _check_targets(name: str, score: Score, split: GraphDataset) -> None:
         targets = {feature.name: batch[feature.name] for feature in split.card.outputs}
         evaluator.update(batch, targets if len(targets) > 1 else next(iter(targets.values())))
     for output, expected in evaluator.compute().targets.items():
-        given = score.targets.get(output)
-        if given is not None and not given.agree_with(expected):
+        scored = score.targets.get(output)
+        if scored is not None and not scored.agree_with(expected):
             raise ResultError(
-                f"the score of {name} is of {given.count:,} values of {output} with the sum {given.total:.6g}, the "
+                f"the score of {name} is of {scored.count:,} values of {output} with the sum {scored.total:.6g}, the "
                 f"split has {expected.count:,} with the sum {expected.total:.6g}; score all targets as stored, "
                 "change neither edges nor targets of a batch, and predict in the unit of the targets"
             )

@@ -30,7 +30,7 @@ OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not train
 
 @dataclass(frozen=True)
 class Stated:
-    """What a user says of an own model.
+    """A user's statements about a model that was not trained by this package.
 
     Attributes:
         model: Its name.
@@ -38,8 +38,8 @@ class Stated:
         steps: Optimizer steps; None where not stated.
         batch_size: Samples per step; None where not stated.
         parameters: Trained numbers; None where not stated.
-        notes: What a reader must know.
-        config: What tells configurations of one name apart.
+        notes: Facts that a reader must know.
+        config: Settings that distinguish configurations of one name.
         protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
         deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
     """
@@ -85,11 +85,11 @@ def fields_of_record(
     Args:
         splits: The splits that were scored, by name.
         scores: Split, or part of one -> its score.
-        stated: What the user says of the model.
+        stated: The user's statements about the model.
         published_samples: Training samples of the smallest published budget; None looks them up.
 
     Raises:
-        ResultError: If no split was scored, the scores are not those of the splits (see
+        ResultError: If no split was scored, the scores do not belong to the splits (see
             :func:`~.score_checks.check_scores`), the dataset does not have the protocol, or a value is
             refused.
     """
@@ -138,7 +138,7 @@ def _graphs(score: Mapping[str, float]) -> int | None:
 
 
 def _limits_in_words(card: Card, partly_scored: bool) -> list[str]:
-    """Return what makes scores those of less than the dataset: fewer samples, or smaller ones."""
+    """Return the reasons why scores cover less than the dataset: fewer samples, or smaller ones."""
     parameter = limited_parameter(card)
     whole = None if parameter is None else card_of(card.address).with_data_seed(card.data_seed)
     smaller = whole is not None and data_fingerprint(card) != data_fingerprint(whole)
@@ -146,7 +146,7 @@ def _limits_in_words(card: Card, partly_scored: bool) -> list[str]:
 
 
 def _budget(stated: Stated, published: int | None, limits: Sequence[str]) -> Budget:
-    """Return what a user says of the budget, measured against the smallest published one; with limits it is small."""
+    """Return the stated budget, measured against the smallest published one; with limits it is small."""
     steps, batch_size, small = stated.steps, stated.batch_size, None
     label = BUDGET_NOT_STATED
     if steps is not None and batch_size is not None:
@@ -163,10 +163,10 @@ def require_protocol(card: Card, protocol: str | None) -> None:
     """Refuse a protocol that runs on generated data of a dataset cannot have.
 
     Raises:
-        ResultError: With those that they can have.
+        ResultError: With the protocols that they can have.
     """
-    known = task_of(card).protocols
-    if protocol not in known:
+    protocols = task_of(card).protocols
+    if protocol not in protocols:
         stated = "no protocol" if protocol is None else f"the protocol {protocol!r:.60}"
-        own = " or ".join(f"{name}" for name in known if name is not None) or "none"
-        raise ResultError(f"{stated} is stated; runs on {card.address} have {own}")
+        listed = " or ".join(f"{name}" for name in protocols if name is not None) or "none"
+        raise ResultError(f"{stated} is stated; runs on {card.address} have {listed}")

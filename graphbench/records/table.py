@@ -81,13 +81,13 @@ def as_rows(
         model: Name or glob of models, or several.
         split: Name or glob of splits, or several.
         metric: Name or glob of metrics, or several; ``"primary"`` is the one that a dataset's models are ranked by.
-        budget: Only runs of this kind: ``full`` budget, ``small`` ones, or those whose budget is ``unstated``.
+        budget: Only runs of this kind: ``full`` budget, ``small`` budget, or ``unstated`` budget.
         sort: Column to sort by, ascending, rows without a value last; the order of datasets, models and seeds if None.
         reverse: Whether to sort descending.
 
     Returns:
         Dictionaries with the keys ``COLUMNS``. Values are strings, numbers, booleans or None: ``higher_is_better`` is
-        None for metrics that are not registered, ``started`` is in ISO 8601, ``data_hash`` is that of the split,
+        None for metrics that are not registered, ``started`` is in ISO 8601, ``data_hash`` is the hash of the split,
         ``graphs_scored`` is None where an older record does not say.
 
     Raises:
@@ -105,9 +105,9 @@ def as_rows(
             rows += [row for row in _rows(path, record) if matches(row["split"], split) and _is_metric(row, metric)]
     if sort is None:
         return rows[::-1] if reverse else rows
-    known = [row for row in rows if row[sort] is not None]
-    known.sort(key=lambda row: row[sort], reverse=reverse)
-    return known + [row for row in rows if row[sort] is None]
+    sortable = [row for row in rows if row[sort] is not None]
+    sortable.sort(key=lambda row: row[sort], reverse=reverse)
+    return sortable + [row for row in rows if row[sort] is None]
 
 
 def _is_metric(row: dict[str, Any], patterns: str | Sequence[str]) -> bool:
@@ -168,7 +168,7 @@ def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:
     }
     rows = []
     for split, scores in record.scores.items():
-        own = {
+        fields = {
             "split": split,
             "data_hash": record.data_hashes.get(split),
             "graphs_scored": record.graphs_scored.get(split),
@@ -176,6 +176,6 @@ def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:
         for name, value in scores.items():
             registered = METRICS.get(name)
             direction = None if registered is None else registered.higher_is_better
-            row = {**shared, **own, "metric": name, "value": value, "higher_is_better": direction}
+            row = {**shared, **fields, "metric": name, "value": value, "higher_is_better": direction}
             rows.append({column: row[column] for column in COLUMNS})
     return rows

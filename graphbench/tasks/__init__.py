@@ -1,4 +1,4 @@
-"""Kinds of tasks: how samples are batched, what the loss is, how predictions are scored and read from files."""
+"""Kinds of tasks: the batching of samples, the loss, and the scoring and reading of predictions."""
 
 from graphbench.tasks.base import Task
 from graphbench.tasks.evaluator import Evaluator

@@ -1,4 +1,4 @@
-"""What every kind of task says of itself; loader, trainer, evaluator, command line and reports ask nothing else."""
+"""The interface of all kinds of tasks; loader, trainer, evaluator, command line and reports use nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NORMALISATION_SAMPLES = 4096
 
 
 class FurtherBatches(NamedTuple):
-    """Batches that are scored beside the samples of a split.
+    """Batches that are scored in addition to the samples of a split.
 
     Attributes:
         samples: How many samples they have.
@@ -49,29 +49,29 @@ class BoundModel(Protocol):
 
 
 class Task(ABC):
-    """One task of a dataset: how its samples are batched, what outputs mean, what the loss is, how it is scored.
+    """One task of a dataset: the batching of samples, the meaning of outputs, the loss and the scoring.
 
-    A kind of task of your own is a subclass with another ``type``, made known with ``graphbench.register_task``; a
-    card names it as ``task: {type: ...}``. This class holds what most tasks on graphs share; a subclass says at least
-    what the losses are, how outputs become predictions, and which evaluator scores them.
+    A user's kind of task is a subclass with another ``type``, registered with ``graphbench.register_task``; a
+    card names it as ``task: {type: ...}``. This class implements the parts that most tasks on graphs share; a subclass
+    defines at least the losses, the conversion of outputs to predictions, and the evaluator that scores them.
 
     Attributes:
         type: Name of the kind of task, as cards write it.
-        samples: What a sample is called, in the plural.
-        floor_predictors: What the predictors of :meth:`floors` are, in words.
+        samples: The noun for samples, in the plural.
+        floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
         unlabelled: Splits that training uses without labels.
         several_processes: Whether several processes can share the batches of a training run.
         reads_training: Whether scores refer to facts of the training split, such as the mean cost of an algorithm on
             it; see :meth:`training_facts`.
-        validation_seed: Seed of what is random in a model's inputs on the validation split: the same every time.
-        timing: What latencies are measured on: samples that are predicted alone, samples that are predicted together,
-            and how often the latter are.
+        validation_seed: Seed of the random inputs of a model on the validation split, which are the same every time.
+        timing: Samples that latencies are measured on: the number of samples that are predicted alone, the number of
+            samples that are predicted together, and the number of repetitions of the joint prediction.
         endings: Endings of the names of files of predictions.
         size_grows_by_factors: Whether figures over the sizes of :attr:`size_axis` have a logarithmic axis.
         card: The dataset's card.
         facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
-            not known yet. They are those on the card, where ``graphbench verify --update`` has written them; otherwise
+            not known yet. The card holds the facts where ``graphbench verify --update`` has written them; otherwise
             :meth:`read_training` computes them.
     """
 
@@ -102,10 +102,10 @@ class Task(ABC):
         self.card = card
         self.facts: Mapping[str, float] = card.training_facts
         self.check_card()
-        for name, given in (("surrogate", surrogate), ("decoding", decoding)):
-            if given:
+        for name, settings in (("surrogate", surrogate), ("decoding", decoding)):
+            if settings:
                 raise ConfigError(
-                    f"training.{name} is {dict(given)}, but {card.address} is learned from targets; leave it out"
+                    f"training.{name} is {dict(settings)}, but {card.address} is learned from targets; leave it out"
                 )
 
     # ------------------------------------------------------------------------------------------------ the card
@@ -135,7 +135,7 @@ class Task(ABC):
 
     @property
     def size_name(self) -> str:
-        """What the size of a sample is called, as the head of a column."""
+        """The noun for the size of a sample, as the head of a column."""
         return "nodes"
 
     @property
@@ -149,11 +149,11 @@ class Task(ABC):
 
     @property
     def protocols(self) -> tuple[str | None, ...]:
-        """The protocols that runs may follow, that of the split ``train`` first; None where there is but one way."""
+        """The protocols that runs may follow, the one of ``train`` first; None where there is only one way."""
         return tuple(dict.fromkeys(self.protocol(name) for name in self.splits_for("train")))
 
     def configure(self, model: Any) -> None:  # noqa: B027
-        """Take what the task must know of the model that is trained or scored, from the model's configuration."""
+        """Read the facts that the task needs about the trained or scored model, from the model's configuration."""
 
     # ------------------------------------------------------------------------------------------------ splits
 
@@ -166,7 +166,7 @@ class Task(ABC):
         return True
 
     def open(self, data: Splits, split: str, seed: int) -> Any:
-        """Return what training batches of a split come from; missing data are generated.
+        """Return the source of the training batches of a split; missing data are generated.
 
         Args:
             data: The dataset.
@@ -176,7 +176,7 @@ class Task(ABC):
         return data[split]
 
     def data_mark(self, train: Any, val: GraphDataset) -> str:
-        """Return what tells the data of a run from others: part of its fingerprint."""
+        """Return the part of a run's fingerprint that distinguishes its data from other data."""
         return f"{train.content_hash} {val.content_hash}"
 
     def require_labels(self, split: GraphDataset) -> None:
@@ -196,7 +196,7 @@ class Task(ABC):
         return {}
 
     def read_training(self, data: Splits) -> None:
-        """Compute what scores refer to from the training split, unless it is known; called before anything is scored.
+        """Compute :attr:`facts` from the training split, unless they are known; called before anything is scored.
 
         Args:
             data: The dataset; its split ``train`` is opened, and generated where it is missing, only if it is needed.
@@ -205,7 +205,7 @@ class Task(ABC):
             self.facts = self.training_facts(data.labelled("train"))
 
     def find_training(self, root: str | Path | None = None) -> None:
-        """Take what scores refer to from the training split's files, unless it is known; nothing is generated.
+        """Compute :attr:`facts` from the training split's files, unless they are known; nothing is generated.
 
         Args:
             root: Folder of the datasets; None for the default one.
@@ -229,7 +229,7 @@ class Task(ABC):
         """Yield training batches without end; they are a function of (seed, number of the batch) alone.
 
         Args:
-            train: What :meth:`open` returned.
+            train: The return value of :meth:`open`.
             size: Samples per batch.
             seed: Seed of the order.
             start: Number of the first batch.
@@ -256,12 +256,12 @@ class Task(ABC):
         Args:
             split: The split.
             size: Most samples per batch.
-            model: The model that will predict them, for tasks whose batches depend on what it can hold.
+            model: The model that will predict them, for tasks that limit their batches to the capacity of the model.
         """
         return split.batches(size)
 
     def further_batches(self, split: GraphDataset, size: int) -> FurtherBatches:
-        """Return what is scored beside the samples of a split, where models are not selected by it; by default nothing.
+        """Return further batches to score with a split that does not select models; none by default.
 
         Their scores are among the evaluator's ``groups``.
 
@@ -285,8 +285,8 @@ class Task(ABC):
 
     def normalisation_batches(self, train: Any) -> Iterable[Any]:
         """Return batches of all training samples, from which models take statistics; none where they need none."""
-        found: Iterable[Any] = train.batches(_NORMALISATION_SAMPLES)
-        return found
+        batches: Iterable[Any] = train.batches(_NORMALISATION_SAMPLES)
+        return batches
 
     def normalisation_batch(self, train: Any) -> Any:
         """Return a batch of the first training samples, from which models take means; None where they need none.
@@ -302,21 +302,21 @@ class Task(ABC):
 
     @property
     def selection(self) -> tuple[str, bool]:
-        """What models are selected by on the validation split, and whether more of it is better.
+        """The quantity that selects models on the validation split, and whether higher values are better.
 
         The primary metric; a task whose metric costs too much says ``("loss", False)``.
         """
         from graphbench.evaluation.metrics import metric
 
-        about = metric(self.card.metrics.primary)
-        return about.name, about.higher_is_better
+        primary = metric(self.card.metrics.primary)
+        return primary.name, primary.higher_is_better
 
     @abstractmethod
     def losses(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
         """Return the mean loss of every output, scalars; training minimises their sum.
 
         Args:
-            outputs: What the model returned for the batch.
+            outputs: The return value of the model for the batch.
             batch: The batch, on the model's device.
         """
 
@@ -324,7 +324,7 @@ class Task(ABC):
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         """Return how many terms are behind each mean of :meth:`losses`, numbers or scalars.
 
-        With them the losses of parts of a batch add up to that of the whole.
+        With them the losses of parts of a batch add up to the loss of the whole.
         """
 
     # ------------------------------------------------------------------------------------------------ scores
@@ -346,8 +346,8 @@ class Task(ABC):
     def completed(self, predictions: Any, batch: Any) -> Any:
         """Return predictions with all work done, which the time to predict a sample counts.
 
-        By default every tensor is in memory, and what is made on demand was made. A task whose predictions are decoded
-        when they are scored decodes them here.
+        By default every tensor is in memory, and data that are computed on demand have been computed. A task
+        that decodes its predictions when they are scored decodes them here.
 
         Args:
             predictions: From :meth:`predict`.
@@ -360,12 +360,12 @@ class Task(ABC):
         """Return a fresh evaluator over all outputs.
 
         Args:
-            scores: What floating-point predictions are; None for the task's own default.
+            scores: Scale of floating-point predictions; None for the task's default.
             expected_graphs: If given, the evaluator refuses any other number of samples.
         """
 
     def detailed_scores(self) -> frozenset[str]:
-        """Return the names of the scores that the evaluator gives beside the card's metrics.
+        """Return the names of the scores that the evaluator gives in addition to the card's metrics.
 
         By default every metric of each of several outputs, as ``<metric>_<output>``.
         """
@@ -379,15 +379,15 @@ class Task(ABC):
             evaluator: From :meth:`evaluator`.
             batch: The batch.
             predictions: From :meth:`predict`.
-            seconds: What model and prediction took.
+            seconds: Time of the model and of the prediction.
         """
         evaluator.update(batch, predictions)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-        """Return trivial predictor -> metric -> score: what a model must beat before its score says anything.
+        """Return trivial predictor -> metric -> score. A model must beat these scores before its score is informative.
 
         Args:
-            train: Training samples, of which the predictors may know the targets.
+            train: Training samples; the predictors may know their targets.
             samples: The samples that are predicted.
         """
         return {}
@@ -406,11 +406,11 @@ class Task(ABC):
         return {}
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
-        """Return part of some samples -> their numbers, for tasks whose evaluators score parts beside the whole."""
+        """Return part of some samples -> their numbers, for tasks with evaluators that score parts as well."""
         return {}
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
-        """Return what a reader of a run's scores must know, in sentences.
+        """Return the facts that a reader of a run's scores must know, in sentences.
 
         Args:
             model: The trained model.
@@ -428,7 +428,7 @@ class Task(ABC):
         Args:
             path: The file.
             split: The split.
-            scores: What floating-point predictions are.
+            scores: Scale of floating-point predictions.
 
         Raises:
             EvaluationError: If the file cannot be read, or does not hold the predictions of the split.
@@ -444,7 +444,7 @@ class Task(ABC):
         return next((file for end in self.file_endings() if (file := folder / f"{split}{end}").is_file()), None)
 
     def describe_files(self, split: str) -> str:
-        """Return how the files of a split's predictions are named, and what they hold, for messages."""
+        """Return the names of the files of a split's predictions and a description of their content, for messages."""
         rows, endings = self.describe_rows(), self.file_endings()
         named = f"a file is named after its split, e.g. {split}{endings[0]} (endings: {', '.join(endings)})"
         return f"{named}, and holds {rows}" if rows else named
@@ -454,16 +454,16 @@ class Task(ABC):
         return self.endings
 
     def describe_rows(self) -> str:
-        """Return what a file of predictions holds, for messages; empty where the kind of task does not say."""
+        """Return a description of a file of predictions, for messages; empty where the kind of task gives none."""
         return ""
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
-        """Return the scores of a file of predictions for a split, by name: the split's, and those of its parts.
+        """Return the scores of a file of predictions, by name: the score of the split and the scores of its parts.
 
         Args:
             path: The file; see :meth:`read_predictions`.
             split: The split, with its labels.
-            scores: What floating-point predictions are.
+            scores: Scale of floating-point predictions.
         """
         from graphbench.evaluation.metrics.bootstrap import replicate_seed
 
@@ -478,7 +478,7 @@ class Task(ABC):
 
         Args:
             path: The file without an ending; the task chooses it.
-            predictions: What :meth:`predictions` returned for the batches of :meth:`scoring_batches`, on the CPU.
+            predictions: The results of :meth:`predictions` for the batches of :meth:`scoring_batches`, on the CPU.
 
         Raises:
             EvaluationError: If this kind of task has no file for its predictions.
@@ -496,7 +496,7 @@ def in_memory(value: Any) -> Any:
 
 
 def named_scores(split: str, evaluator: BaseEvaluator) -> dict[str, Score]:
-    """Return what an evaluator has scored of a split, by name: the whole, and its parts as ``<split>_<part>``."""
+    """Return the scores of an evaluator for a split, by name: the whole split, and its parts as ``<split>_<part>``."""
     whole, parts = evaluator.compute(), evaluator.groups()
     for part in parts.values():
         part.samples = whole.samples

@@ -52,7 +52,7 @@ class Evaluator(metaclass=_EvaluatorType):
         Args:
             dataset: Dataset id or alias, with its task where it has several (``co/rb_small:mis``), or a card.
             output: Score this output alone, with the card's metrics that can score it.
-            scores: What floating-point predictions of a mask are: ``"probability"`` (in [0, 1]; from 0.5 on positive),
+            scores: Scale of floating-point predictions of a mask: ``"probability"`` (in [0, 1]; from 0.5 on positive),
                 ``"logit"`` (from 0 on positive) or ``"label"``; None for the default of the kind of task:
                 ``logit`` for problems to solve, whose decoders read logits, and for the selection of algorithms,
                 ``probability`` for all others.
@@ -118,12 +118,14 @@ def _with_output(card: Card, name: str) -> Card:
     others = set(names) - {name}
     kind = card.outputs[names.index(name)].kind
     able = tuple(m for m in (card.metrics.primary, *card.metrics.also) if kind in metric(m).kinds)
-    own: dict[str, Any] = {"parts": {part: spec for part, spec in card.metrics.parts.items() if spec.output == name}}
-    if able:  # without any, the evaluator says what could be used
-        own |= {"primary": able[0], "also": able[1:]}
+    selected: dict[str, Any] = {
+        "parts": {part: spec for part, spec in card.metrics.parts.items() if spec.output == name}
+    }
+    if able:  # without any, the evaluator names the metrics that could be used
+        selected |= {"primary": able[0], "also": able[1:]}
     return card.model_copy(
         update={
             "features": tuple(f for f in card.features if f.name not in others),
-            "metrics": card.metrics.model_copy(update=own),
+            "metrics": card.metrics.model_copy(update=selected),
         }
     )

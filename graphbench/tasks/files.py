@@ -56,23 +56,23 @@ def most_array_bytes(split: GraphDataset, *, items: int | None = None, columns: 
     return LEAST_ARRAY_BYTES + SPARE * np.dtype(np.float64).itemsize * items * max(width, columns, 1)
 
 
-def rows_of_output(found: Arrays, names: Sequence[str], path: Path) -> Arrays:
-    """Return output -> array; that of a single output may be named ``y_pred``.
+def rows_of_output(arrays: Arrays, names: Sequence[str], path: Path) -> Arrays:
+    """Return output -> array; the array of a single output may be named ``y_pred``.
 
     Raises:
         EvaluationError: If an output is missing.
     """
-    if len(names) == 1 and names[0] not in found and SINGLE in found:
-        return {names[0]: found[SINGLE]}
-    missing = [name for name in names if name not in found]
+    if len(names) == 1 and names[0] not in arrays and SINGLE in arrays:
+        return {names[0]: arrays[SINGLE]}
+    missing = [name for name in names if name not in arrays]
     if missing and len(names) == 1:
-        raise EvaluationError(f"{path} holds {', '.join(found) or 'nothing'}; name the array {SINGLE}")
+        raise EvaluationError(f"{path} holds {', '.join(arrays) or 'nothing'}; name the array {SINGLE}")
     if missing:
         raise EvaluationError(
-            f"{path} has no array {', '.join(map(repr, missing))}, only {', '.join(map(repr, found)) or 'nothing'}; "
+            f"{path} has no array {', '.join(map(repr, missing))}, only {', '.join(map(repr, arrays)) or 'nothing'}; "
             f"save one array per output: numpy.savez(file, {', '.join(f'{name}=...' for name in names)})"
         )
-    return {name: found[name] for name in names}
+    return {name: arrays[name] for name in names}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
@@ -119,12 +119,12 @@ def read_texts(path: Path) -> list[str]:
 
 def _output_of(line: str, where: str) -> str:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise EvaluationError(
             f"{where} is no JSON: {error}; write a string, or an object with 'output' or 'answer'"
         ) from error
-    text = found.get("output", found.get("answer")) if isinstance(found, dict) else found
+    text = content.get("output", content.get("answer")) if isinstance(content, dict) else content
     if not isinstance(text, str):
         raise EvaluationError(
             f"{where} is {line!r:.80}; write a string, or an object whose 'output' or 'answer' is one"
@@ -132,14 +132,14 @@ def _output_of(line: str, where: str) -> str:
     return text
 
 
-def require_lines(path: Path, found: int, expected: int, split: str, sample: str) -> None:
+def require_lines(path: Path, lines: int, expected: int, split: str, sample: str) -> None:
     """Refuse a file that has not one line per sample.
 
     Raises:
         EvaluationError: With both numbers.
     """
-    if found != expected:
+    if lines != expected:
         raise EvaluationError(
-            f"{path} has {found:,} answers, {split} has {expected:,} {sample}s; write one line per {sample}, in the "
+            f"{path} has {lines:,} answers, {split} has {expected:,} {sample}s; write one line per {sample}, in the "
             f"order of the split, and {SAME_LIMIT}"
         )

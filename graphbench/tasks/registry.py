@@ -1,4 +1,4 @@
-"""The kinds of tasks by name: those that come with the package, and those that plug-ins register."""
+"""The kinds of tasks by name: the kinds of the package, and the kinds that plug-ins register."""
 
 from __future__ import annotations
 

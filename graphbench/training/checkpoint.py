@@ -1,7 +1,7 @@
 """Checkpoints: tensors and facts in one safetensors file, written whole or not at all.
 
-Nothing is unpickled. The facts (step, curves, times) travel in the file's own metadata, so tensors and facts can never
-come from two different moments. Random numbers need no storing: those of an update are a function of
+Nothing is unpickled. The facts (step, curves, times) are stored in the file's metadata, so tensors and facts can never
+come from two different moments. Random numbers need no storing: the numbers of an update are a function of
 (seed, step, device number), see :meth:`graphbench.training.distributed.World.seed_step`.
 """
 
@@ -42,7 +42,7 @@ class TrainingState:
     Attributes:
         step: Finished updates. The data order is a function of it.
         train_loss: Points (step, mean loss since the point before).
-        val_curve: Points (step, what models are selected by, on the validation split).
+        val_curve: Points (step, value of the selection metric on the validation split).
         unlogged: Losses of the updates after the last point of ``train_loss``.
         started: Start of the run, ISO 8601, UTC.
         wall_seconds: Time in the loop so far, validation and checkpoints included.
@@ -95,12 +95,14 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
     Raises:
         StoreError: If the file cannot be written.
     """
-    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    copies = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+    }
     words = json.dumps({"format": _FORMAT, **facts})
-    whole = json.dumps({"format": _FORMAT, **facts, _HASH: _content_hash(own, words)})
+    whole = json.dumps({"format": _FORMAT, **facts, _HASH: _content_hash(copies, words)})
     with atomic_path(path) as aside:
         try:
-            save_file(own, aside, {_KEY: whole})  # one key: the library writes several in random order
+            save_file(copies, aside, {_KEY: whole})  # one key: the library writes several in random order
             aside.chmod(default_mode())
         except SafetensorError as error:
             raise StoreError(f"cannot write {path}: {error}; free some space or choose another output") from error
@@ -128,11 +130,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if _HASH in facts:
         metadata = {_HASH: facts.pop(_HASH)}
         words = json.dumps(facts)
-    if metadata.get(_HASH, found := _content_hash(tensors, words)) != found:
+    if metadata.get(_HASH, content_hash := _content_hash(tensors, words)) != content_hash:
         raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
-    found = facts.pop("format", None)
-    if found != _FORMAT:
-        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train again")
+    file_format = facts.pop("format", None)
+    if file_format != _FORMAT:
+        raise CheckpointError(
+            f"the checkpoint {path} has format {file_format}, this version reads {_FORMAT}; train again"
+        )
     return tensors, facts
 
 
@@ -184,19 +188,19 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         ) from error
 
 
-def _differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
-    """Return in a line how tensors differ from those of a model; each kind of difference with one example."""
+def _differences(wanted: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> str:
+    """Return in a line how tensors differ from the tensors of a model; each kind of difference with one example."""
     shapes = {
-        f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None
+        f"{name} {tuple(stored[name].shape)}, not {tuple(tensor.shape)}": None
         for name, tensor in wanted.items()
-        if name in given and given[name].shape != tensor.shape
+        if name in stored and stored[name].shape != tensor.shape
     }
     kinds = {
-        "missing": wanted.keys() - given.keys(),
-        "unknown to the model": given.keys() - wanted.keys(),
+        "missing": wanted.keys() - stored.keys(),
+        "unknown to the model": stored.keys() - wanted.keys(),
         "of another shape": shapes.keys(),
     }
-    words = [f"{len(names)} tensors are {what} (such as {min(names)})" for what, names in kinds.items() if names]
+    words = [f"{len(names)} tensors are {kind} (such as {min(names)})" for kind, names in kinds.items() if names]
     return ", ".join(words)
 
 
@@ -212,13 +216,13 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     Raises:
         CheckpointError: If the fingerprints differ; the message names the settings that do, such as the seed.
     """
-    found = facts.get("fingerprint")
-    if found == expected:
+    fingerprint = facts.get("fingerprint")
+    if fingerprint == expected:
         return
     differing = differing_settings(path.parent, config) or differing_weights(facts.get(RUN), config)
-    what = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
+    changed = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
     raise CheckpointError(
-        f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "
-        f"{what or 'its data are others, by content, parameters or draw'}; "
+        f"{path} belongs to another run (fingerprint {fingerprint}, this run has {expected}): "
+        f"{changed or 'its data are others, by content, parameters or draw'}; "
         f"choose another output folder, or pass {RESTART} to start again and overwrite it"
     )

@@ -73,7 +73,7 @@ class RunConfig(StrictModel):
     def is_small(self) -> bool:
         """Whether the run has less budget or data than its configuration file asks for, or a configuration of its own.
 
-        A file's budget is that of one dataset: several that are trained together need as much each.
+        A file's budget is for one dataset: each of several datasets that are trained together needs as much.
         """
         return self.why_small is not None
 
@@ -94,7 +94,7 @@ class RunConfig(StrictModel):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON files hold; facts that only some runs have are left out of the others'."""
+        """Return the content of JSON files; facts that only some runs have are left out for other runs."""
         values = self.model_dump(mode="json")
         for key, default in (("eval_at", []), ("mixture", "turns"), ("train_limit", None), ("neighbours", None)):
             if values["training"][key] == default:
@@ -183,22 +183,22 @@ def load_config(
     path = _config_path(domain, model if model is not None else default_model(domain))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
-    own = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
-    reference = own["training"].get("steps")
+    base = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
+    reference = base["training"].get("steps")
     changes = with_arguments(parse_overrides(overrides), steps=steps, seed=seed)
-    changes["model"] = _of_one_kind(own["model"], changes.get("model", {}), path.stem)
-    own["model"] = _without_default_kind(own["model"])
-    values = with_scaled_warmup(merged(own, changes), changes, reference)
+    changes["model"] = _of_one_kind(base["model"], changes.get("model", {}), path.stem)
+    base["model"] = _without_default_kind(base["model"])
+    values = with_scaled_warmup(merged(base, changes), changes, reference)
     shipped = folder_with("baselines", path) is not None
     facts = {"dataset": dataset, "model_name": path.stem, "limit": limit, "data_seed": data_seed}
     where = f"{dataset} with {path.stem}"
-    if not _architecture_of(own["model"], where).has_steps:
+    if not _architecture_of(base["model"], where).has_steps:
         reference = 0
     facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
     config = _validated_run({**values, **facts}, where)
     if not shipped:
         return config
-    unchanged = _validated_run({**own, **facts}, where)
+    unchanged = _validated_run({**base, **facts}, where)
     return config.model_copy(update={"overridden": changed_keys(unchanged.model_dump(), config.model_dump(), changes)})
 
 
@@ -256,9 +256,9 @@ def run_config_from_json(text: str, where: str) -> RunConfig:
 def _of_one_kind(model: Mapping[str, Any], changes: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the overrides of a model section without the kind, which they cannot change."""
     kind = kind_of(model)
-    asked = changes.get("kind", kind)
-    if asked != kind:
-        raise ConfigError(f"model.kind={asked} is refused: {name} is of kind {kind}; choose another configuration")
+    requested = changes.get("kind", kind)
+    if requested != kind:
+        raise ConfigError(f"model.kind={requested} is refused: {name} is of kind {kind}; choose another configuration")
     return {key: value for key, value in changes.items() if key != "kind"}
 
 
@@ -272,12 +272,12 @@ def _config_path(domain: str, model: str | Path) -> Path:
         if not path.is_file():
             raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
         return path
-    known = {name.split("/")[1]: file for name, file in data_files("baselines", domain, NOT_MODELS).items()}
-    if str(model) in known:
-        return known[str(model)]
-    there = ", ".join(known) or "none"
+    files = {name.split("/")[1]: file for name, file in data_files("baselines", domain, NOT_MODELS).items()}
+    if str(model) in files:
+        return files[str(model)]
+    there = ", ".join(files) or "none"
     raise UnknownModel(
-        f"unknown model {str(model)!r} for domain {domain!r}{closest(model, known)} (configurations there: {there}; "
+        f"unknown model {str(model)!r} for domain {domain!r}{closest(model, files)} (configurations there: {there}; "
         f"or give the path of a .yaml file){about_broken()}"
     )
 
@@ -293,7 +293,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _suggested_key(section: str, rest: Sequence[str]) -> str:
-    """Return the key that was meant by one whose section is unknown, as a part of a message."""
+    """Return the intended key for a key with an unknown section, as a part of a message."""
     if not rest:
         return "" if section in ("model", "training") else _suggestion(section)
     near = nearest(section, ("model", "training"))
@@ -302,7 +302,7 @@ def _suggested_key(section: str, rest: Sequence[str]) -> str:
 
 def _known_keys() -> list[str]:
     names = [f"training.{name}" for name in TrainingConfig.model_fields]
-    return names + [f"model.{name}" for known in architectures() for name in known.config.model_fields]
+    return names + [f"model.{name}" for registered in architectures() for name in registered.config.model_fields]
 
 
 def _architecture_of(section: Any, where: str) -> Architecture:
@@ -350,6 +350,6 @@ def _validated_run(values: Any, where: str) -> RunConfig:
 
 
 def _suggestion(key: str) -> str:
-    """Return the known key whose last part is most similar to that of an unknown one: it may be of another section."""
+    """Return the known key whose last part is most similar to the last part of an unknown key, in any section."""
     others = {name.rpartition(".")[2]: name for name in _known_keys() if name != key}
     return closest(key.rpartition(".")[2], (), aliases=others)

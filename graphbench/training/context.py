@@ -27,7 +27,7 @@ class TaskRun:
     Attributes:
         task: Its task.
         data: Its splits.
-        train: What training batches come from: a stored split, or data that are drawn while training.
+        train: Source of the training batches: a stored split, or data that are drawn while training.
         val: The split that models are selected on.
     """
 
@@ -43,7 +43,7 @@ class TaskRun:
 
     @property
     def train_size(self) -> int:
-        """Number of training samples; of data drawn while training what the card says."""
+        """Number of training samples; for data drawn while training, the number on the card."""
         if self.task.is_stored(self.train.split):
             return len(self.train)
         return self.card.split(self.train.split).count
@@ -64,7 +64,7 @@ class RunContext:
         runs: Dataset -> task and splits, in the order of the run.
         folder: Where its files go.
         world: The processes that train together.
-        fingerprint: What stored weights must share with this run.
+        fingerprint: Fingerprint that stored weights must share with this run.
     """
 
     config: RunConfig
@@ -81,7 +81,7 @@ class RunContext:
 
 @dataclass(frozen=True)
 class Watch:
-    """What a learner reports to while it learns.
+    """The receivers of a learner's reports while it learns.
 
     Attributes:
         bar: Progress.

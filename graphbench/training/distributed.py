@@ -77,7 +77,7 @@ class World:
                 dist.broadcast(tensor, src=0)
 
     def from_leader(self, value: Any) -> Any:
-        """Return what process 0 passes (anything JSON-like) in every process."""
+        """Return the value that process 0 passes (anything JSON-like) in every process."""
         if self.size == 1:
             return value
         box = [value]

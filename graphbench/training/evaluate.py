@@ -47,9 +47,9 @@ def evaluate_model(
     """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
 
     A model of the suite (a ``TaskModel``) is scored as in training. Any other module, or function, is called with each
-    batch of the split and returns what ``Evaluator.update(batch, predictions)`` takes: an array or tensor, of several
-    outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of ``text``
-    tasks prompts (``TextBatch``), which are answered by a list of strings.
+    batch of the split and returns predictions for ``Evaluator.update(batch, predictions)``: an array or tensor, of
+    several outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of
+    ``text`` tasks prompts (``TextBatch``), which are answered by a list of strings.
 
     Args:
         model: The model; a module is moved to ``device`` and put back into the mode (training or evaluation) it was in.
@@ -60,7 +60,7 @@ def evaluate_model(
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
         decoding: Problems to be solved: how scores become solutions.
-        scores: What floating-point predictions of a mask are, from a model that is no ``TaskModel``: ``probability``,
+        scores: Scale of floating-point predictions of a mask, from a model that is no ``TaskModel``: ``probability``,
             ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
     Raises:
@@ -84,22 +84,22 @@ def evaluate_splits(
 ) -> SplitScores:
     """Return the scores of a model on several splits, by name; see :func:`evaluate_model`.
 
-    Where a task scores parts of a split apart, such as every problem size of texts, their scores stand behind those of
+    Where a task scores parts of a split apart, such as every problem size of texts, their scores follow the score of
     the split, as ``<split>_n<size>``.
     """
     _require_model(model, scores)
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target) if isinstance(model, nn.Module) else model
-    found: SplitScores = {}
+    split_scores: SplitScores = {}
     for name, split in splits.items():
         task = task_of(split.card, {"decoding": decoding})
         options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
-        found |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
-    return found
+        split_scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
+    return split_scores
 
 
 def _require_model(model: Any, scores: str | None) -> None:
-    """Refuse what cannot be called with a batch.
+    """Refuse a model that cannot be called with a batch.
 
     Raises:
         EvaluationError: If the model is no function of one argument, or ``scores`` is given for a ``TaskModel``.
@@ -128,7 +128,7 @@ class FinishedRun:
     Attributes:
         folder: The folder.
         config: Its configuration.
-        learner: What was trained, with its best weights.
+        learner: The trained learner, with its best weights.
         cards: The cards of its datasets, by id.
     """
 
@@ -174,17 +174,17 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     Raises:
         CheckpointError: If the folder holds no readable model, its weights belong to another run, or they are missing.
         ConfigError: If the run was trained on another dataset, or on files that are gone, ``config.json`` was edited,
-            or a card or the code of a plug-in changed since; where ``card`` is given, a warning says what changed.
+            or a card or the code of a plug-in changed since; where ``card`` is given, a warning names the change.
     """
     where = Path(folder)
     config = load_config_of_run(where)
     if card is not None and config.datasets and card.address not in config.datasets:
         raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {card.address}")
     ids = config.datasets or (config.dataset,)
-    given = {} if card is None else {card.address if config.datasets else ids[0]: card}
-    cards = {id_: given.get(id_) or card_of_run(where, id_) for id_ in ids}
+    cards_of_caller = {} if card is None else {card.address if config.datasets else ids[0]: card}
+    cards = {id_: cards_of_caller.get(id_) or card_of_run(where, id_) for id_ in ids}
     if not config.datasets:
-        cards = {own.address: own for own in cards.values()}
+        cards = {loaded.address: loaded for loaded in cards.values()}
     require_finished_identity(where, config, cards, data_given=card is not None)
     facts = read_run_data(where)
     mark = facts.run_fingerprint if facts is not None else ""
@@ -215,7 +215,7 @@ def evaluate_run(
         path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors`` where the
             run never validated).
         splits: Names of splits; ``ood`` stands for all out-of-distribution splits. Of a run on several datasets, each
-            is scored on those of them that it has.
+            is scored on the splits of these names that it has.
         data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning. Of a run on
             several datasets, one of them.
         root: Folder of the datasets.
@@ -229,8 +229,8 @@ def evaluate_run(
         ConfigError: If a split does not exist, or the dataset's parameters, generator or files changed since the run.
     """
     options: dict[str, Any] = {"root": root, "limit": limit, "batch_size": batch_size, "device": device}
-    found = scores_of_run(path, splits, data=data, progress=progress, **options)
-    return found if data is None and load_config_of_run(path).datasets else next(iter(found.values()))
+    by_dataset = scores_of_run(path, splits, data=data, progress=progress, **options)
+    return by_dataset if data is None and load_config_of_run(path).datasets else next(iter(by_dataset.values()))
 
 
 def scores_of_run(
@@ -245,20 +245,20 @@ def scores_of_run(
     progress: bool | None = None,
 ) -> dict[str, SplitScores]:
     """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`."""
-    found: dict[str, SplitScores] = {}
-    for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
-        scores = found.setdefault(own.card.address, {})
-        chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
-        _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
+    by_dataset: dict[str, SplitScores] = {}
+    for run, dataset in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
+        scores = by_dataset.setdefault(dataset.card.address, {})
+        chosen = run.splits(dataset, splits) if data is None else choose_splits(dataset, splits)
+        _warn_of_other_data(run, dataset.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
-            task = run.task(split.card, own)
-            scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
-    return found
+            task = run.task(split.card, dataset)
+            scores |= run.learner.score(task, dataset.card.address, split, name, batch_size, progress)
+    return by_dataset
 
 
 def _warn_of_other_data(run: FinishedRun, card: Card, fingerprints: set[str]) -> None:
     record = record_path(run.folder, card.address if run.config.datasets else None)
-    for changed in {other_data(run.folder, record, card.address, found) for found in fingerprints} - {""}:
+    for changed in {other_data(run.folder, record, card.address, fingerprint) for fingerprint in fingerprints} - {""}:
         logger.warning("%s", changed)
 
 
@@ -294,7 +294,7 @@ def opened(
 
 
 def _run_for(folder: Path, card: Card, device: str) -> FinishedRun:
-    """Return a run for data that are given, which may be others than those it was trained on."""
+    """Return a run for given data, which may differ from the data that it was trained on."""
     try:
         return open_run(folder, card, device)
     except CheckpointError as error:
@@ -319,18 +319,18 @@ def write_run_predictions(
     Args:
         path: The run's folder.
         output: Folder of the files, ``<split>.npz`` or ``<split>.jsonl``; of a run on several datasets a folder each.
-        splits: Names of splits. Of a run on several datasets, each is predicted on those of them that it has.
+        splits: Names of splits. Of a run on several datasets, each is predicted on the splits that it has.
         root: Folder of the datasets.
         limit: Samples per split.
         device: Where to compute.
         progress: Show progress bars.
     """
     written = []
-    for run, own in opened(path, root=root, limit=limit, device=device, progress=progress):
-        address = own.card.address
-        place = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
-        for name, split in run.splits(own, splits).items():
-            task = run.task(split.card, own)
+    for run, dataset in opened(path, root=root, limit=limit, device=device, progress=progress):
+        address = dataset.card.address
+        folder = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
+        for name, split in run.splits(dataset, splits).items():
+            task = run.task(split.card, dataset)
             batches = run.learner.predictions(task, address, split, name, progress)
-            written.append(task.write_predictions(place / name, batches))
+            written.append(task.write_predictions(folder / name, batches))
     return written

@@ -1,4 +1,4 @@
-"""What can go wrong while a model trains, each with its remedy."""
+"""Errors that can occur while a model trains, each with its remedy."""
 
 from __future__ import annotations
 

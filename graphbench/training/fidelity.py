@@ -1,4 +1,4 @@
-"""What the budget of training counts. A search over configurations varies it: the *fidelity* of its trials."""
+"""The unit of a training budget. A search over configurations varies the budget: the *fidelity* of its trials."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from graphbench.core.words import counted
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What a budget counts, and how messages and reports say it.
+    """The unit that a budget counts, and its words in messages and reports.
 
     Attributes:
         name: As space files and records of searches write it.
         unit: One unit of a budget.
-        full_unit: The same where no context says what is counted.
+        full_unit: One unit in words that need no context.
         spent: Head of a column of how much was spent.
         is_continued: Whether a model with a larger budget is trained on from one with a smaller budget.
     """
@@ -45,6 +45,6 @@ SAMPLES = Fidelity("samples", "training sample", "training sample", "samples fit
 FIDELITIES = {fidelity.name: fidelity for fidelity in (STEPS, SAMPLES)}
 
 
-def recorded_fidelity(what: Mapping[str, Any]) -> Fidelity:
-    """Return the fidelity of a search by what its records hold of it; those that name none count steps."""
-    return FIDELITIES.get(str(what.get("fidelity")), STEPS)
+def recorded_fidelity(facts: Mapping[str, Any]) -> Fidelity:
+    """Return the fidelity that the records of a search name; records that name none count steps."""
+    return FIDELITIES.get(str(facts.get("fidelity")), STEPS)

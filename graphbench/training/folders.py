@@ -1,4 +1,4 @@
-"""The folder of a run: its name, its lock, and whether what lies in it belongs to the run that opens it."""
+"""The folder of a run: its name, its lock, and the check that its files belong to the run that opens it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def default_output(config: RunConfig, name: str | None = None) -> Path:
 
     Args:
         config: The configuration.
-        name: What several datasets are called together; None for the run's only dataset.
+        name: Common name of several datasets; None for the run's only dataset.
     """
     parts = config.dataset.replace(":", "-").split("/") if name is None else [name]
     return Path("runs", *parts, run_name(config))
@@ -85,7 +85,7 @@ def require_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, leads: bool = True) -> Iterator[None]:
-    """Hold a run's folder for this process while the block runs, and remove what killed processes left half-written.
+    """Hold a run's folder for this process while the block runs, and remove the half-written files of killed processes.
 
     Args:
         folder: The run's folder; it is created if it does not exist.
@@ -114,15 +114,15 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
             yield
             return
     try:
-        for place in (folder, folder / _RECORDS):
-            remove_strays(place, "*")
+        for directory in (folder, folder / _RECORDS):
+            remove_strays(directory, "*")
         yield
     finally:
         lock.release()
 
 
 def record_path(folder: Path, dataset: str | None = None) -> Path:
-    """Return where a run's record lies: the one, or that of a dataset that is trained together with others."""
+    """Return the path of a run's only record, or of the record of one dataset among several."""
     return folder / (
         f"{_RECORDS}/{dataset.replace('/', '-').replace(':', '-')}.json" if dataset is not None else RECORD
     )
@@ -146,7 +146,7 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
 
 
 def read_facts(path: Path, schema: type[_Facts], remedy: str) -> _Facts | None:
-    """Return what a file of a run's folder says; None where the run is of a version that did not write it.
+    """Return the content of a file of a run's folder; None where the run is of a version that did not write it.
 
     Raises:
         CheckpointError: If the file cannot be read; the message ends with the remedy.
@@ -178,7 +178,7 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
 
 
 def stated_settings(config: RunConfig) -> dict[str, str]:
-    """Return what stored weights say about their run: its settings by dotted key, long values cut."""
+    """Return the facts of stored weights about their run: its settings by dotted key, long values cut."""
     settings = flat(config.model_dump(mode="json")).items()
     return {key: short(value) for key, value in settings if key not in _NOT_REPORTED}
 

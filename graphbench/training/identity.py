@@ -1,4 +1,4 @@
-"""What the scores of a run depend on: a file of its folder, ``fingerprint.json``, with which later uses are compared.
+"""The facts that the scores of a run depend on: a file, ``fingerprint.json``, with which later uses are compared.
 
 Cards, configuration, defaults of options, code of plug-ins and hashes of the data stand there by name, so that a
 message can say which of them changed. The version of the package is recorded and not compared.
@@ -41,7 +41,7 @@ _NOTHING = "nothing"
 
 
 class RunIdentity(StrictModel):
-    """What the scores of a run depend on.
+    """The facts that the scores of a run depend on.
 
     Attributes:
         graphbench_version: Version that wrote the file; it is not compared.
@@ -49,7 +49,7 @@ class RunIdentity(StrictModel):
         config: The content of ``config.json``, with all defaults.
         options: Options of the model that the configuration leaves to their defaults: of processors, by the name of
             the module, and parameters of estimators.
-        cards: Dataset -> what its card says of features, task, metrics and protocol.
+        cards: Dataset -> features, task, metrics and protocol of its card.
         code: The code of plug-ins and scripts, see :func:`graphbench.core.sources.code_of`.
         data: Dataset -> hashes of the splits that are trained and validated on, their transforms, and facts of the
             training split that scores refer to.
@@ -70,7 +70,7 @@ class RunIdentity(StrictModel):
 
 
 def identity_of(config: RunConfig, cards: Mapping[str, Card], model: Any, runs: Mapping[str, TaskRun]) -> RunIdentity:
-    """Return what the scores of a run depend on.
+    """Return the facts that the scores of a run depend on.
 
     Args:
         config: Its configuration.
@@ -94,7 +94,7 @@ def identity_of(config: RunConfig, cards: Mapping[str, Card], model: Any, runs: 
 
 
 def card_meaning(card: Card) -> dict[str, Any]:
-    """Return what a card says that scores depend on, beside the data: no texts, no counts."""
+    """Return the facts of a card that scores depend on, beside the data: no texts, no counts."""
     values = card.model_dump(mode="json", include=_CARD_KEYS, exclude=_TEXTS)
     values["features"] = {f.name: f"{f.stage} {f.location} {f.type_name}" for f in card.features}
     if card.view is not None:
@@ -111,12 +111,12 @@ def code_of_run(config: RunConfig, cards: Iterable[Card]) -> Code:
 
 
 def write_identity(folder: Path, identity: RunIdentity) -> None:
-    """Write what the scores of a run depend on."""
+    """Write the facts that the scores of a run depend on."""
     write_json(folder / IDENTITY, identity.model_dump(mode="json", by_alias=True))
 
 
 def read_identity(folder: Path) -> RunIdentity | None:
-    """Return what the scores of a run depend on; None where the run is of a version that did not write it.
+    """Return the facts that the scores of a run depend on; None where an earlier version, without them, wrote the run.
 
     Raises:
         CheckpointError: If the file cannot be read.
@@ -125,11 +125,11 @@ def read_identity(folder: Path) -> RunIdentity | None:
 
 
 def continued_identity(context: RunContext, now: RunIdentity) -> RunIdentity:
-    """Return the identity of a run that continues what its folder holds, after a comparison with what it was.
+    """Return the identity of a run that continues from its folder, after a comparison with its earlier identity.
 
     Args:
         context: The run.
-        now: What its scores depend on now.
+        now: The facts that its scores depend on now.
 
     Raises:
         CheckpointError: If something changed; the message names it with its values before and now.
@@ -156,7 +156,7 @@ def require_finished_identity(folder: Path, config: RunConfig, cards: Mapping[st
         folder: Its folder.
         config: Its configuration, as ``config.json`` says.
         cards: Its datasets as they are now.
-        data_given: Whether the caller gave the data: what cards and code say now may then differ, with a warning.
+        data_given: Whether the caller gave the data: cards and code may then differ, with a warning.
 
     Raises:
         ConfigError: If ``config.json`` was edited, or a card or the code of a plug-in changed.
@@ -173,7 +173,7 @@ def require_finished_identity(folder: Path, config: RunConfig, cards: Mapping[st
         )
     code = code_of_run(config, cards.values())
     changes = [*_changed_cards(before.cards, {id_: card_meaning(card) for id_, card in cards.items()})]
-    changes += changed_code(before.code, code.hashes, missing=False)  # the model's building names what is missing
+    changes += changed_code(before.code, code.hashes, missing=False)  # building the model names missing code
     _require_unchanged(folder, changes, data_given)
     _warn_of_unchecked(folder, before, None)
 
@@ -274,7 +274,7 @@ def _require_unchanged(folder: Path, changes: list[str], data_given: bool) -> No
 
 
 def _other_selection(context: RunContext) -> list[str]:
-    """Return how the metric of validation differs from that of the record of a run that has no identity."""
+    """Return how the metric of validation differs from the metric in the record of a run without an identity file."""
     changes = []
     for id_, run in context.runs.items():
         try:
@@ -289,7 +289,7 @@ def _other_selection(context: RunContext) -> list[str]:
 
 
 def _warn_of_unchecked(folder: Path, before: RunIdentity | None, now: RunIdentity | None) -> None:
-    """Say in one line what could not be compared with what the run was begun with."""
+    """Warn in one line of facts that could not be compared with the facts at the beginning of the run."""
     unchecked = {*(before.unchecked if before is not None else ()), *(now.unchecked if now is not None else ())}
     if before is None or not before.from_start:
         logger.warning(
@@ -320,7 +320,7 @@ def _options_of(config: RunConfig, model: Any) -> dict[str, Any]:
 
 
 def _data_of(run: TaskRun) -> dict[str, Any]:
-    """Return what tells the data of a dataset of a run from others."""
+    """Return the facts that distinguish the data of a dataset of a run from other data."""
     values: dict[str, Any] = {"fingerprint": run.val.data_fingerprint}
     for name, split in run.stored.items():
         values[name] = split.content_hash

@@ -65,9 +65,9 @@ class TrainingLoop:
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
         self._single: dict[str, tuple[Any, Any]] = {}
-        about = self.settings.neighbours
+        sampling = self.settings.neighbours
         self._neighbours = {
-            id_: NeighbourBatches(run.train, about) for id_, run in self.runs.items() if about is not None
+            id_: NeighbourBatches(run.train, sampling) for id_, run in self.runs.items() if sampling is not None
         }
         self._timer_started = 0.0
         self._untimed = True
@@ -202,7 +202,7 @@ class TrainingLoop:
 
     @contextmanager
     def _memory_checked(self) -> Iterator[None]:
-        """Within the block, say what to lower where a batch does not fit into the memory.
+        """Within the block, name the settings to lower where a batch does not fit into the memory.
 
         Raises:
             TrainingError: If there is too little memory.
@@ -253,8 +253,8 @@ class TrainingLoop:
         """Return a batch on the device; the batch of a single graph that comes again is copied there once."""
         if self.runs[id_].train_size > 1:
             return part.to(self.world.device)
-        given, moved = self._single.get(id_, (None, None))
-        if given is not part:
+        earlier, moved = self._single.get(id_, (None, None))
+        if earlier is not part:
             moved = part.to(self.world.device)
             self._single[id_] = (part, moved)
         return moved
@@ -262,11 +262,11 @@ class TrainingLoop:
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
         """Return output -> share of its terms that each of this process's parts of a batch has."""
         names, device = list(counts[0]), self.world.device
-        own = torch.stack(
+        local_counts = torch.stack(
             [torch.stack([torch.as_tensor(c[name], dtype=torch.float64) for name in names]) for c in counts]
         )
-        own = own.to(device)
-        shares = own / self.world.sum(own.sum(0)).clamp(min=1e-12)
+        local_counts = local_counts.to(device)
+        shares = local_counts / self.world.sum(local_counts.sum(0)).clamp(min=1e-12)
         return [dict(zip(names, row.float().unbind(), strict=True)) for row in shares]
 
     def _losses(self, id_: str, batch: Any) -> dict[str, Tensor]:
@@ -321,7 +321,7 @@ class TrainingLoop:
                 checkpoint.save_tensors(self.folder / BEST, weights, facts)
 
     def _validation_score(self) -> float:
-        """Return what models are selected by; of several datasets the mean over them, see :func:`_selection`."""
+        """Return the quantity that selects models; of several datasets the mean over them, see :func:`_selection`."""
         scores = {}
         for id_, run in self.runs.items():
             if run.task.selection[0] == "loss":
@@ -362,7 +362,7 @@ class TrainingLoop:
         self.saved_step = state.step
 
     def _run_facts(self) -> dict[str, Any]:
-        """Return what stored weights say about their run."""
+        """Return the facts of stored weights about their run."""
         return {"fingerprint": self.fingerprint, checkpoint.RUN: stated_settings(self.config)}
 
     def _require_finite_weights(self) -> None:
@@ -395,9 +395,9 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
     """Return the name of the selection metric, and whether higher is better.
 
-    Of one dataset it is the task's own selection. Of several it is ``score``, the mean over the datasets of what each
-    is selected by; errors and losses count as ``1 - error / error of the run's first validation``, so that they have a
-    common scale with metrics of which more is better.
+    Of one dataset it is the selection metric of the task. Of several it is ``score``, the mean of the selection metrics
+    over the datasets; errors and losses count as ``1 - error / error of the run's first validation``, so that they have
+    a common scale with metrics for which higher is better.
     """
     if len(runs) == 1:
         return next(iter(runs.values())).task.selection

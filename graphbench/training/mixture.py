@@ -32,7 +32,7 @@ class MixtureSchedule:
         if self._equal:  # the counts of any update are known at once
             names = list(weights)
             self.step = start
-            self.counts = {name: (start - place + len(names) - 1) // len(names) for place, name in enumerate(names)}
+            self.counts = {name: (start - i + len(names) - 1) // len(names) for i, name in enumerate(names)}
         else:
             for _ in range(start):
                 self.take()

@@ -116,9 +116,9 @@ def neighbourhood(
                 sources.append(place[sender])
                 targets.append(np.int32(at))
         first = last
-    found = np.array(nodes)
-    place[found] = -1
-    return found, np.array(taken), np.array(sources), np.array(targets)
+    reached = np.array(nodes)
+    place[reached] = -1
+    return reached, np.array(taken), np.array(sources), np.array(targets)
 
 
 class NeighbourBatches:
@@ -164,7 +164,7 @@ class NeighbourBatches:
         self._place = np.full(self.nodes, -1, np.int32)
 
     def __len__(self) -> int:
-        """Return the number of batches in which every node is learned once, the last of which may be smaller."""
+        """Return the number of batches in which every node is learned once; the last batch may be smaller."""
         return -(-self.nodes // self.settings.nodes)
 
     def batches(self, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[Batch | None]:
@@ -222,11 +222,11 @@ class NeighbourBatches:
             values,
             Schema(flat.features, directed=True, packed=flat.schema.packed),
         )
-        found = make_batch(part, slice(0, 1))
+        batch = make_batch(part, slice(0, 1))
         for feature in flat.features:
             if feature.stage is Stage.OUTPUT:
-                found[feature.name] = found[feature.name][: len(chosen)]
-        if "y" in found:
-            found.y = found.y[: len(chosen)]
-        found.seeds, found.nodes = len(chosen), torch.from_numpy(nodes)
-        return found
+                batch[feature.name] = batch[feature.name][: len(chosen)]
+        if "y" in batch:
+            batch.y = batch.y[: len(chosen)]
+        batch.seeds, batch.nodes = len(chosen), torch.from_numpy(nodes)
+        return batch

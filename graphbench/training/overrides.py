@@ -8,7 +8,7 @@ from typing import Any
 from graphbench.core.errors import ConfigError
 from graphbench.core.yaml_text import YamlFault, loaded_yaml
 
-_FREE = {  # keys that change where, how often and how long a run works, or its repetition; not what is trained
+_FREE = {  # keys that change where, how often and how long a run works, or its repetition; not the trained model
     "training.seed",
     "training.steps",  # fewer make a small run all the same
     "training.precision",
@@ -47,19 +47,19 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_arguments(changes: Mapping[str, Any], **arguments: int | None) -> dict[str, Any]:
-    """Return the overrides with those arguments of ``training`` that are given.
+    """Return the overrides with the arguments of ``training`` that are not None.
 
     Raises:
         ConfigError: If an argument contradicts an override.
     """
-    given = {key: value for key, value in arguments.items() if value is not None}
+    stated = {key: value for key, value in arguments.items() if value is not None}
     chosen = changes.get("training", {})
-    for key, value in given.items():
+    for key, value in stated.items():
         if key in chosen and chosen[key] != value:
             raise ConfigError(
                 f"{key}={value} contradicts the override training.{key}={chosen[key]!r}; give one of the two"
             )
-    return merged(changes, {"training": given})
+    return merged(changes, {"training": stated})
 
 
 def with_scaled_warmup(values: dict[str, Any], changes: Mapping[str, Any], reference: int | None) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def changed_keys(file: Mapping[str, Any], chosen: Mapping[str, Any], overrides: 
         chosen: The same after the overrides.
         overrides: The overrides, nested. A key that has the file's value is no change.
     """
-    before, after, asked = (
-        {key: value for key, value in flat(own).items() if value != {}} for own in (file, chosen, overrides)
+    before, after, requested = (
+        {key: value for key, value in flat(settings).items() if value != {}} for settings in (file, chosen, overrides)
     )
     if after["training.schedule_steps"] == after["training.steps"]:
         before["training.schedule_steps"] = after["training.schedule_steps"]  # as if it were left out
-    touched = {key for key in before.keys() | after.keys() if any(_within(key, part) for part in asked)}
+    touched = {key for key in before.keys() | after.keys() if any(_within(key, part) for part in requested)}
     return tuple(sorted(key for key in touched - _FREE if before.get(key) != after.get(key)))
 
 
@@ -96,10 +96,10 @@ def _within(key: str, part: str) -> bool:
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested mappings as dotted key -> value; an empty mapping is a value."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{key}.")
+            flattened |= flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            flattened[f"{prefix}{key}"] = value
+    return flattened

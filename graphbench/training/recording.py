@@ -1,4 +1,4 @@
-"""What is recorded of a run in addition to its scores: memory, curves for TensorBoard, and the commit of the code."""
+"""Recorded facts of a run in addition to its scores: memory, curves for TensorBoard, and the commit of the code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Board:
         """Add one point to a curve."""
 
     def close(self) -> None:
-        """Write what is left and stop."""
+        """Write the remaining points and stop."""
 
 
 class _SafeBoard(Board):
@@ -46,7 +46,7 @@ class _SafeBoard(Board):
         self._writer = None
 
     def close(self) -> None:
-        """Write what is left and stop; further calls do nothing."""
+        """Write the remaining points and stop; further calls do nothing."""
         writer, self._writer = self._writer, None
         with self._ending():
             if writer is not None:

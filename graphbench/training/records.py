@@ -45,8 +45,8 @@ def record_of(
     Args:
         context: The run.
         id_: The dataset.
-        learner: What was trained.
-        summary: What training was.
+        learner: The trained learner.
+        summary: Summary of the training.
         splits: The splits that were scored.
         scores: Their scores, by name.
 
@@ -68,7 +68,7 @@ def record_of(
     }
     earlier = _earlier_record(record_path(context.folder, id_ if several else None), **weights)
     results = _merged_results(card, splits, scores, earlier)
-    about: dict[str, Any] = dict(
+    fields: dict[str, Any] = dict(
         **weights,
         scores=results["scores"],
         graphs_scored=results["graphs_scored"],
@@ -95,7 +95,7 @@ def record_of(
         notes=_notes(context, run, learner, summary, results, earlier),
     )
     try:
-        return RunRecord(**about)
+        return RunRecord(**fields)
     except ValidationError as error:
         raise ResultError(f"the record of the run on {id_} is refused: {explain(error, RunRecord)}") from error
 
@@ -105,21 +105,21 @@ def _merged_results(
 ) -> dict[str, dict[str, Any]]:
     """Return scores, samples and hashes of every split scored now or earlier, in the card's order."""
     sized = {name: score.graphs for name, score in scores.items() if name not in splits}
-    found: dict[str, dict[str, Any]] = {
+    results: dict[str, dict[str, Any]] = {
         "scores": {name: score.to_dict() for name, score in scores.items()},
         "graphs_scored": {**{name: split.stored_graphs for name, split in splits.items()}, **sized},
         "replicates": replicates_of(scores),
         "data_hashes": {name: split.content_hash for name, split in splits.items()},
     }
     if earlier is None:
-        return found
-    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in found}
-    merged = {key: kept[key] | own for key, own in found.items()}
-    return {key: _of_splits(own, card.all_splits) for key, own in merged.items()}
+        return results
+    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in results}
+    merged = {key: kept[key] | values for key, values in results.items()}
+    return {key: _of_splits(values, card.all_splits) for key, values in merged.items()}
 
 
 def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some splits, in their order, each followed by those of its parts (``test_n16``)."""
+    """Return the values of some splits, in their order, each followed by the values of its parts (``test_n16``)."""
     names = set(splits)
 
     def owner(name: str) -> str:
@@ -129,7 +129,7 @@ def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, An
 
 
 def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapping[str, int]) -> Budget:
-    """Return what a run was given, measured against its configuration file and the card."""
+    """Return the budget of a run, measured against its configuration file and the card."""
     config, samples = context.config, run.task.samples
     together = f" over {len(config.datasets)} datasets" if config.datasets else ""
     used = {name: split.stored_graphs for name, split in run.stored.items()}
@@ -157,12 +157,12 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
 
 
 def _without_parts(keys: Sequence[str]) -> list[str]:
-    """Return the dotted keys without those that lie in another one of them."""
+    """Return the dotted keys without the keys that lie in another one of them."""
     return [key for key in keys if not any(key.startswith(f"{other}.") for other in keys)]
 
 
 def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:
-    """Return split -> e.g. ``val 100 of 10,000``, for the card's splits of which fewer samples were taken."""
+    """Return split -> e.g. ``val 100 of 10,000``, for the splits with fewer samples than the card states."""
     full = {name: spec.count for name, spec in card.all_splits.items() if name in graphs}
     return {name: f"{name} {graphs[name]:,} of {full[name]:,}" for name in graphs if graphs[name] < full.get(name, 0)}
 
@@ -175,7 +175,7 @@ def _notes(
     results: Mapping[str, Mapping[str, Any]],
     earlier: RunRecord | None,
 ) -> str:
-    """Return what a reader of the scores must know, in sentences."""
+    """Return the facts that a reader of the scores must know, in sentences."""
     card, config = run.card, context.config
     scored = [name for name in results["graphs_scored"] if name in card.all_splits]
     notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []
@@ -184,7 +184,9 @@ def _notes(
     partly = partial_splits(card, results["graphs_scored"])
     if partly:
         notes.append(f"{run.task.samples} scored: {', '.join(partly.values())}")
-    undefined = [f"{m} of {name}" for name, own in results["scores"].items() for m in card.metrics.also if m not in own]
+    undefined = [
+        f"{m} of {name}" for name, values in results["scores"].items() for m in card.metrics.also if m not in values
+    ]
     if undefined:
         notes.append(f"undefined and left out: {', '.join(undefined)}")
     if earlier is not None and results["scores"].keys() > results["graphs_scored"].keys():
@@ -206,12 +208,12 @@ def _earlier_record(path: Path, **shared: Any) -> RunRecord | None:
 
     Args:
         path: The record's file.
-        shared: Fields that must have the same value; that of another number of steps is of other weights.
+        shared: Fields that must have the same value; a record with another number of steps has other weights.
     """
     try:
-        found = read_record(path)
+        record = read_record(path)
     except ResultError as error:
         if path.exists():
             logger.warning("the scores of an earlier record are lost: %s", error)
         return None
-    return found if all(getattr(found, name) == value for name, value in shared.items()) else None
+    return record if all(getattr(record, name) == value for name, value in shared.items()) else None

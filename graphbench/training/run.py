@@ -42,12 +42,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run returns.
+    """The result of a finished run.
 
     Attributes:
         record: The run's record, as written to ``record.json``. Where a finished run is scored again, it keeps the
             scores of splits that are not scored again.
-        model: What was trained, with its best weights, in evaluation mode.
+        model: The trained model, with its best weights, in evaluation mode.
         scores: Split -> score of that model, for the splits scored by this call.
         path: The run's folder.
     """
@@ -81,19 +81,19 @@ def train(
 ) -> Any:
     """Train a model on a dataset, or one model on several, score its best weights, and write a record for each.
 
-    The weights that the task selects on the validation split are scored: those with the best primary metric, of tasks
-    that write texts those with the lowest loss. On a CPU a run that was interrupted and started again ends with the
+    The weights that the task selects on the validation split are scored: the weights with the best primary metric, or
+    with the lowest loss for tasks that write texts. On a CPU a run that was interrupted and started again ends with the
     same bits as one that was not. Under ``torchrun`` the processes share every batch.
 
-    With several datasets the processor is shared, every dataset has encoders and decoders of its own, and every update
+    With several datasets the processor is shared, every dataset has separate encoders and decoders, and every update
     is on one dataset, as ``training.mixture`` says: ``turns`` (one after the other), ``proportional`` to the number of
-    training samples, or a mapping dataset -> weight. Weights are selected by the mean over the datasets of what each is
-    selected by; errors count as ``1 - error / first validation's error``. ``steps`` counts updates over all datasets.
+    training samples, or a mapping dataset -> weight. Weights are selected by the mean of the selection metrics over
+    the datasets; errors count as ``1 - error / first validation's error``. ``steps`` counts updates over all datasets.
 
-    The output folder holds ``config.json``, ``data.json`` (which data), ``fingerprint.json`` (what the scores depend
-    on), ``checkpoint.safetensors`` (to continue from), ``best.safetensors`` and ``record.json`` (of several datasets
-    ``records/<dataset>.json``). It is locked while the run works in it. What the folder holds is not used where a card,
-    the configuration, the code of a plug-in or the data changed since; the error names what did.
+    The output folder holds ``config.json``, ``data.json`` (which data), ``fingerprint.json`` (the facts that the scores
+    depend on), ``checkpoint.safetensors`` (to continue from), ``best.safetensors`` and ``record.json`` (of several
+    datasets ``records/<dataset>.json``). It is locked while the run works in it. The files of the folder are not used
+    where a card, the configuration, the code of a plug-in or the data changed since; the error names the change.
 
     Args:
         dataset: Id or alias of a dataset; a list, group or glob for one model on several; may be left out when ``data``
@@ -103,9 +103,9 @@ def train(
         steps: Budget in optimizer updates; None for the configuration's. A smaller budget keeps the warm-up's share.
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
-        eval_limit: Score at most so many samples of each split but those trained and validated on.
+        eval_limit: Score at most so many samples of each split, except the splits for training and validation.
         val_limit: Validate on at most so many samples.
-        data_seed: Which draw of the dataset; None for that of ``data``, else 0, the canonical one.
+        data_seed: Which draw of the dataset; None for the draw of ``data``, else 0, the canonical one.
         root: Folder of the datasets; None for the default root.
         output: Folder of the run; None for ``runs/<dataset>/<model>-<digits>-seed<seed>`` below the current folder,
             where the digits change with every setting.
@@ -132,9 +132,9 @@ def train(
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
-    for name, given in (("eval_limit", eval_limit), ("val_limit", val_limit)):
-        if data is not None and given is not None:
-            raise ConfigError(f"{name}={given} and data are both given; load data with Loader(..., limit=)")
+    for name, value in (("eval_limit", eval_limit), ("val_limit", val_limit)):
+        if data is not None and value is not None:
+            raise ConfigError(f"{name}={value} and data are both given; load data with Loader(..., limit=)")
     cards, several, group = cards_of(dataset, data, data_seed)
     first = next(iter(cards.values()))
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
@@ -143,8 +143,8 @@ def train(
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
     tasks = checked_tasks(config, cards)
-    known = {name for card in cards.values() for name in card.all_splits}
-    scored = {id_: card.select_splits(evaluate, known) for id_, card in cards.items()}
+    split_names = {name for card in cards.values() for name in card.all_splits}
+    scored = {id_: card.select_splits(evaluate, split_names) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
@@ -204,13 +204,13 @@ def make_context(
     world: World,
     limit: int | None = None,
 ) -> RunContext:
-    """Return a run with its splits for training and validation opened; process 0 generates what is missing.
+    """Return a run with its splits for training and validation opened; process 0 generates missing data.
 
     Raises:
         ConfigError: If a split is larger than ``limit``, empty, or too small for the processes.
     """
     _warn_of_streams(config, tasks)
-    if world.leads:  # generates what is missing while the others wait
+    if world.leads:  # generates missing data while the others wait
         _open(config, tasks, data)
     world.wait()
     runs = _open(config, tasks, data)
@@ -233,7 +233,7 @@ def _open(config: RunConfig, tasks: Mapping[str, Task], data: Mapping[str, Split
 
 
 def _completed(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:
-    """Return the configuration with what the model takes from training data, such as a vocabulary."""
+    """Return the configuration with the facts that the model takes from training data, such as a vocabulary."""
     features = {id_: TaskFeatures.of(run.card) for id_, run in runs.items()}
     batches = {id_: run.task.normalisation_batches(run.train) for id_, run in runs.items()}
     model = architecture(config.kind).complete(config.model, features, batches)
@@ -283,7 +283,7 @@ def prepared(context: RunContext, resume: bool) -> Learner:
     """Return the learner of a run, at its start or where its checkpoint left it.
 
     Raises:
-        CheckpointError: If what the folder holds was trained with another meaning of its scores.
+        CheckpointError: If the learner in the folder was trained with another meaning of its scores.
     """
     kind = learner_class(context.config)
     learner = kind(context)
@@ -338,8 +338,8 @@ def _finish(
             answer[id_] = record_of(context, id_, learner, summary, splits, scores), scores
         for id_, (record, _) in answer.items():
             save_record(record, path=record_path(context.folder, id_ if len(answer) > 1 else None))
-    found = world.from_leader(answer)
-    return {id_: RunResult(record, learner.model, scores, context.folder) for id_, (record, scores) in found.items()}
+    finished = world.from_leader(answer)
+    return {id_: RunResult(record, learner.model, scores, context.folder) for id_, (record, scores) in finished.items()}
 
 
 @dataclass(frozen=True)
@@ -347,8 +347,8 @@ class Fit:
     """A run that was trained and not scored.
 
     Attributes:
-        model: What was trained, with the weights of its best validation, in evaluation mode.
-        summary: What training was.
+        model: The trained model, with the weights of its best validation, in evaluation mode.
+        summary: Summary of the training.
         prefer_later: Whether of equal validations the last one counts.
     """
 

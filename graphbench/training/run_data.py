@@ -1,4 +1,4 @@
-"""What data a run is trained on: a file of its folder, there from the first step on."""
+"""The data that a run is trained on: a file of its folder, written before the first step."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ class DataFacts(StrictModel):
     def of(cls, run: TaskRun) -> DataFacts:
         """Return the facts of a dataset of a run."""
         card = run.card
-        place = card.split("train").parameters.get("folder") if source_of(card) is not None else None
+        folder = card.split("train").parameters.get("folder") if source_of(card) is not None else None
         return cls(
             dataset=card.address,
             data_seed=card.data_seed,
             data_fingerprint=run.val.data_fingerprint,
             source=source_name(card),
-            folder=place,
+            folder=folder,
         )
 
 
 class RunData(DataFacts):
-    """What a run's ``data.json`` says: its first dataset, and the others.
+    """The content of a run's ``data.json``: its first dataset, and the others.
 
     Attributes:
-        run_fingerprint: What stored weights share with the run; empty where the run is of a version without it.
+        run_fingerprint: Fingerprint of the run, which its stored weights share; empty where the run is of a version
+            without it.
         others: The other datasets of a run on several.
     """
 
@@ -76,7 +77,7 @@ class RunData(DataFacts):
 
 
 def write_run_data(context: RunContext) -> None:
-    """Write what a run is trained on."""
+    """Write the facts of the data that a run is trained on."""
     first, *others = (DataFacts.of(run) for run in context.runs.values())
     facts = RunData(**first.model_dump(), run_fingerprint=context.fingerprint, others=tuple(others))
     content = facts.model_dump(mode="json", by_alias=True)
@@ -84,7 +85,7 @@ def write_run_data(context: RunContext) -> None:
 
 
 def read_run_data(folder: Path) -> RunData | None:
-    """Return what a run is trained on; None where the run is of a version that did not write it.
+    """Return the facts of the data that a run is trained on; None where the run is of a version that did not write it.
 
     Raises:
         CheckpointError: If the file cannot be read.
@@ -93,10 +94,10 @@ def read_run_data(folder: Path) -> RunData | None:
 
 
 def card_of_run(folder: Path, dataset: str) -> Card:
-    """Return the card of a run's dataset, of published files that of the files.
+    """Return the card of a run's dataset. If the run used published files, the card describes these files.
 
     Raises:
-        ConfigError: If the files are no longer there, or what registers dataset or reader is not loaded.
+        ConfigError: If the files are no longer there, or the module that registers dataset or reader is not loaded.
     """
     facts = _facts_of(folder, dataset)
     if facts is not None and facts.source != GENERATED:
@@ -105,8 +106,8 @@ def card_of_run(folder: Path, dataset: str) -> Card:
 
 
 def _facts_of(folder: Path, dataset: str) -> DataFacts | None:
-    found = read_run_data(folder)
-    return None if found is None else found.about(dataset)
+    run_data = read_run_data(folder)
+    return None if run_data is None else run_data.about(dataset)
 
 
 def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **options: Any) -> Splits:
@@ -138,8 +139,8 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
     return data
 
 
-def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
-    """Return what ``find`` returns: a part of the data of a run, which a plug-in or a script may have registered.
+def _registered(folder: Path, subject: str, find: Callable[[], _T]) -> _T:
+    """Return the result of ``find``: a part of the data of a run, which a plug-in or a script may have registered.
 
     Raises:
         ConfigError: If it is not registered in this process.
@@ -148,8 +149,8 @@ def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
         return find()
     except (UnknownDataset, ArgumentError) as error:
         raise ConfigError(
-            f"the run {folder} was trained on {what}, which this process does not know: {error}; name the module that "
-            "registers it in GRAPHBENCH_PLUGINS, or from Python import that module first or pass data="
+            f"the run {folder} was trained on {subject}, which this process does not know: {error}; name the module "
+            "that registers it in GRAPHBENCH_PLUGINS, or from Python import that module first or pass data="
         ) from error
 
 
@@ -167,7 +168,7 @@ def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
 
 
 def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> str:
-    """Return how data differ from those of a run; an empty text if they agree or the run does not state its data.
+    """Return how data differ from the data of a run; an empty text if they agree or the run does not state its data.
 
     Args:
         folder: The run's folder.
@@ -175,12 +176,12 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
         dataset: Id of the data.
         fingerprint: Fingerprint of the data.
     """
-    found = read_run_data(folder)
-    place = None if found is None else found.about(dataset) or found
-    facts = read_record(record) if record.is_file() else place
+    run_data = read_run_data(folder)
+    trained = None if run_data is None else run_data.about(dataset) or run_data
+    facts = read_record(record) if record.is_file() else trained
     if facts is None or (facts.dataset, facts.data_fingerprint or fingerprint) == (dataset, fingerprint):
         return ""
-    files = f" (files in {place.folder})" if place is not None and place.source != GENERATED else ""
+    files = f" (files in {trained.folder})" if trained is not None and trained.source != GENERATED else ""
     return (
         f"the run {folder} was trained on {facts.dataset} {facts.data_fingerprint}{files}, these data are {dataset} "
         f"{fingerprint}, of other parameters, another generator, other files or another draw"
@@ -188,7 +189,9 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
 
 
 def other_classes(folder: Path, card: Card) -> str:
-    """Return where data have other classes than those a run was trained on, generated ones and published files.
+    """Return how the classes of data differ from the classes that a run was trained on, or an empty text.
+
+    The data may be generated or come from published files.
 
     Args:
         folder: The run's folder.
@@ -198,14 +201,14 @@ def other_classes(folder: Path, card: Card) -> str:
     if facts is None:
         return ""
     try:
-        own = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
+        card_of_training = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
     except (UnknownDataset, ConfigError):  # a dataset of the user's own, or files that are gone
         return ""
-    known = {feature.name: feature.classes for feature in own.features}
+    classes = {feature.name: feature.classes for feature in card_of_training.features}
     differing = [
-        f"{f.name} has {known[f.name]} classes there and {f.classes} here"
+        f"{f.name} has {classes[f.name]} classes there and {f.classes} here"
         for f in card.features
-        if f.name in known and known[f.name] != f.classes
+        if f.name in classes and classes[f.name] != f.classes
     ]
     if not differing:
         return ""

@@ -109,16 +109,16 @@ def score_split(
     selecting: bool = False,
     scores: str | None = None,
 ) -> dict[str, Score]:
-    """Return the score of a model on one split, and those of its parts that are reported apart, by name.
+    """Return the score of a model on one split, and the scores of its separately reported parts, by name.
 
-    Predictions are scored batch by batch and dropped; scores are those of the whole split, never averages over batches.
+    Predictions are scored batch by batch and dropped; scores cover the whole split and are never averages over batches.
 
     Args:
         model: The model, on ``device``; it is put back into the mode (training or evaluation) it was in. One that is no
             ``TaskModel`` is called with each batch, and returns predictions.
         task: The task of the dataset.
         dataset: The split.
-        name: Name of the split in the answer; None for its own.
+        name: Name of the split in the answer; None for the split's name.
         task_id: Name the model has for the dataset; None for its address.
         batch_size: Samples at once; ``auto`` fits it to the model and the largest samples. A GPU that runs out of
             memory gets half as many, down to one.
@@ -127,7 +127,7 @@ def score_split(
         progress: Show a progress bar; None shows it in a terminal.
         selecting: Whether models are selected on the split: inputs that are random in training are drawn then, the
             same ones every time.
-        scores: What floating-point predictions of a model that is no ``TaskModel`` are; None for the task's default.
+        scores: Scale of floating-point predictions of a model that is no ``TaskModel``; None for the task's default.
 
     Raises:
         EvaluationError: If the split is empty or a prediction is not finite.
@@ -229,7 +229,7 @@ def latencies_ms(
     bound = ModelOnDevice(model, id_, device, precision)
 
     def seconds(batch: Any) -> float:
-        finish_work(device)  # of what came before
+        finish_work(device)  # includes earlier work
         started = time.perf_counter()
         with evaluating(model):
             task.completed(task.predict(bound, batch), batch)

@@ -24,7 +24,7 @@ def cards_of(
     Args:
         dataset: An id or alias; a list, group or glob for several datasets.
         data: The loaded dataset, or a mapping id -> loaded dataset.
-        data_seed: Which draw; None for that of ``data``, else the canonical one.
+        data_seed: Which draw; None for the draw of ``data``, else the canonical one.
 
     Raises:
         UnknownDataset: If no dataset has that name.
@@ -37,29 +37,31 @@ def cards_of(
         ids = catalog().resolve(dataset)
         cards = [catalog().card(id_).with_data_seed(data_seed or 0) for id_ in ids]
         return {card.address: card for card in cards}, not catalog().is_single(dataset), _group_name(dataset, ids)
-    given = data if isinstance(data, Mapping) else {data.card.address: data}
-    if not given:
+    loaded = data if isinstance(data, Mapping) else {data.card.address: data}
+    if not loaded:
         raise ConfigError("data is an empty mapping; give id -> loaded dataset")
-    own = {splits.card.address: splits.card for splits in given.values()}
-    for card in own.values():
+    loaded_cards = {splits.card.address: splits.card for splits in loaded.values()}
+    for card in loaded_cards.values():
         if data_seed not in (None, card.data_seed):
             raise ConfigError(
                 f"data_seed={data_seed} is given, but data are of data seed {card.data_seed}; leave it out"
             )
     if dataset is not None:
-        _require_same(dataset, own)
-    return own, isinstance(data, Mapping), _group_name(list(own), list(own))
+        _require_same(dataset, loaded_cards)
+    return loaded_cards, isinstance(data, Mapping), _group_name(list(loaded_cards), list(loaded_cards))
 
 
-def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
-    """Refuse a name that stands for other datasets than those that are given."""
-    if len(own) == 1 and isinstance(dataset, str):
-        (card,) = own.values()
+def _require_same(dataset: Selector, cards: Mapping[str, Card]) -> None:
+    """Refuse a name that stands for other datasets than the given ones."""
+    if len(cards) == 1 and isinstance(dataset, str):
+        (card,) = cards.values()
         if dataset in (card.address, *(card.aliases if card.task_name is None else ())):
             return  # a card that is in no catalogue
     wanted = [catalog().card(id_).address for id_ in catalog().resolve(dataset)]
-    if wanted != list(own):
-        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {', '.join(own)}; leave one of the two out")
+    if wanted != list(cards):
+        raise ConfigError(
+            f"the dataset {dataset!r} is not the one of data, {', '.join(cards)}; leave one of the two out"
+        )
 
 
 def _group_name(dataset: Selector, ids: Sequence[str]) -> str:
@@ -103,6 +105,6 @@ def split_limits(
     ``limit`` is for all splits, ``val_limit`` for the one validated on, ``training.train_limit`` for the one trained
     on, ``eval_limit`` for all others.
     """
-    own = {config.training.val_split: val_limit, config.training.train_split: config.training.train_limit}
-    wanted = {s: [n for n in (limit, own.get(s, eval_limit)) if n is not None] for s in task.card.all_splits}
+    limits = {config.training.val_split: val_limit, config.training.train_split: config.training.train_limit}
+    wanted = {s: [n for n in (limit, limits.get(s, eval_limit)) if n is not None] for s in task.card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

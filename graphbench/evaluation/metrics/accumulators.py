@@ -43,7 +43,7 @@ class BinaryCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, predicted = items.truth, items.predicted
@@ -52,9 +52,9 @@ class BinaryCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.true_positive, found.false_positive, found.false_negative, found.true_negative = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.true_positive, counts.false_positive, counts.false_negative, counts.true_negative = totals.tolist()
+        return counts
 
 
 class RightCounts:
@@ -73,7 +73,7 @@ class RightCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         right = items.truth == items.predicted
@@ -83,9 +83,9 @@ class RightCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.right, found.total = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.right, counts.total = totals.tolist()
+        return counts
 
 
 class OutputSums:
@@ -111,7 +111,7 @@ class OutputSums:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, predicted = items.truth, items.predicted
@@ -124,10 +124,10 @@ class OutputSums:
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals."""
-        found = type(self)()
-        found.of_mask = self.of_mask
-        found.part, found.whole = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.of_mask = self.of_mask
+        sums.part, sums.whole = totals.tolist()
+        return sums
 
     @property
     def value(self) -> float:
@@ -154,7 +154,7 @@ class GraphRightCounts:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         right = items.count_per_graph(items.truth != items.predicted) == 0
@@ -162,9 +162,9 @@ class GraphRightCounts:
 
     def like(self, totals: Floats) -> Self:
         """Return such counts with other totals."""
-        found = type(self)()
-        found.right, found.total = totals.tolist()
-        return found
+        counts = type(self)()
+        counts.right, counts.total = totals.tolist()
+        return counts
 
 
 class GraphF1Sum:
@@ -185,15 +185,15 @@ class GraphF1Sum:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         scores = _f1_of_graphs(items)
         return np.stack([scores, np.ones(len(scores))], axis=1)
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals."""
-        found = type(self)()
-        found.sum, found.total = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.sum, sums.total = totals.tolist()
+        return sums
 
 
 def _f1_of_graphs(items: Items) -> Floats:
@@ -220,7 +220,7 @@ class ErrorSums:
     """Per column: sums of absolute and squared errors, and the spread of the targets.
 
     The squared deviations from the mean are merged by the pairwise update of Chan, Golub and LeVeque (1983), which
-    does not cancel when the mean is large. Those of a tally are taken from the first target, for the same reason.
+    does not cancel when the mean is large. A tally holds deviations from the first target, for the same reason.
     """
 
     tally: Tally | None = None
@@ -255,7 +255,7 @@ class ErrorSums:
         tallied(self, items, items.samples)
 
     def shares(self, items: Items) -> Floats | None:
-        """Return what each graph adds; None where the graphs are unknown."""
+        """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
         truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)
@@ -268,13 +268,13 @@ class ErrorSums:
 
     def like(self, totals: Floats) -> Self:
         """Return such sums with other totals; lowest and highest targets stay."""
-        found = type(self)()
-        found.rows = totals[0]
-        found.absolute, found.squared, moved, moved_squared = np.split(totals[1:], 4)
-        found.mean = moved / totals[0]
-        found.deviation = moved_squared - totals[0] * np.square(found.mean)
-        found.lowest, found.highest = self.lowest, self.highest
-        return found
+        sums = type(self)()
+        sums.rows = totals[0]
+        sums.absolute, sums.squared, moved, moved_squared = np.split(totals[1:], 4)
+        sums.mean = moved / totals[0]
+        sums.deviation = moved_squared - totals[0] * np.square(sums.mean)
+        sums.lowest, sums.highest = self.lowest, self.highest
+        return sums
 
 
 class Pairs:

@@ -2,7 +2,7 @@
 
 In replicate r, sample i counts a Poisson(1) number of times (the Poisson bootstrap: Hanley and MacGibbon, 2006;
 Chamandy et al., 2012). The number is a function of a seed, r and i alone. So two models that are scored on the same
-samples with the same seed have paired replicates: the spread of their differences is that of the samples both saw.
+samples with the same seed have paired replicates: the spread of their differences comes from their common samples.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ REPLICATES = 200
 """Number of replicates."""
 
 LEAST_SAMPLES = 20
-"""Fewest samples whose replicates say anything of the spread of a score."""
+"""Fewest samples for which replicates are informative about the spread of a score."""
 
-_AT_ONCE = 8192  # samples
+_SAMPLES_PER_STEP = 8192  # samples
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LIMITS = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(20)])
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 def poisson_weights(seed: int, samples: NDArray[np.int64]) -> Floats:
     """Return how often samples count in every replicate; float64 ``[REPLICATES, S]``.
 
-    The bits are those of SplitMix64 (Steele, Lea and Flood, 2014), mixed twice; they do not depend on the version of
+    The bits come from SplitMix64 (Steele, Lea and Flood, 2014), mixed twice; they do not depend on the version of
     NumPy.
 
     Args:
@@ -63,7 +63,7 @@ class Tally:
     Attributes:
         samples: Number of samples so far; None once an update did not say which sample its items belong to.
         numbers: int64 ``[S]``, the numbers of the samples of the update that comes next; None for numbers that follow
-            those so far.
+            the numbers so far.
     """
 
     def __init__(self, seed: int) -> None:
@@ -73,7 +73,7 @@ class Tally:
         self._totals: Floats = np.zeros((REPLICATES, 0))
 
     def add(self, shares: Floats | None, numbers: NDArray[np.int64] | None = None) -> None:
-        """Take what some samples add to the sums.
+        """Add the contributions of some samples to the sums.
 
         Args:
             shares: float64 ``[S, K]``; None where the samples are unknown.
@@ -91,8 +91,8 @@ class Tally:
         elif len(numbers) != len(shares):
             self.samples = None
             return
-        for start in range(0, len(shares), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
+        for start in range(0, len(shares), _SAMPLES_PER_STEP):
+            part = slice(start, start + _SAMPLES_PER_STEP)
             self._totals += poisson_weights(self.seed, numbers[part]) @ shares[part]
         self.samples += len(shares)
 
@@ -104,7 +104,7 @@ class Tally:
 
 @runtime_checkable
 class Replicable(Protocol):
-    """Running sums that say what each sample adds to them.
+    """Running sums that know the contribution of each sample.
 
     Attributes:
         tally: Where to add it as well; None for nowhere.
@@ -113,7 +113,7 @@ class Replicable(Protocol):
     tally: Tally | None
 
     def shares(self, update: Any, /) -> Floats | None:
-        """Return what each sample of an update adds to the sums, ``[samples, K]``; None where it is unknown."""
+        """Return the contribution of each sample of an update, ``[samples, K]``; None where it is unknown."""
 
     def like(self, totals: Floats, /) -> Self:
         """Return sums of the same kind with other totals, float64 ``[K]``."""
@@ -131,7 +131,7 @@ def has_tally(sums: Any) -> bool:
 
 
 def start_tallies(parts: Iterable[Any], seed: int) -> None:
-    """Let running sums before their first update have a tally, those that can."""
+    """Give a tally to all running sums that support one, before their first update."""
     for part in parts:
         if isinstance(part, Replicable):
             part.tally = Tally(seed)
@@ -149,12 +149,12 @@ def replicates(parts: Mapping[str, Any], value: Callable[[Mapping[str, Any]], fl
         return ()
     try:
         with np.errstate(all="ignore"):
-            found = [
+            values = [
                 value({name: parts[name].like(rows[r]) for name, rows in totals.items()}) for r in range(REPLICATES)
             ]
     except (EvaluationError, ZeroDivisionError):
         return ()
-    return tuple(float(f"{v:.8g}") for v in found) if np.isfinite(found).all() else ()
+    return tuple(float(f"{v:.8g}") for v in values) if np.isfinite(values).all() else ()
 
 
 def replicate_seed(dataset: str, split: str) -> int:

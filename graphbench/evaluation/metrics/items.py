@@ -14,7 +14,7 @@ _ROUNDING = 1e-6  # relative error of sums of float32 targets
 
 @dataclass(frozen=True, slots=True)
 class TargetSums:
-    """Sums over the targets that were scored: what tells them from other targets, in any order of the samples.
+    """Sums over the targets that were scored, which distinguish them from other targets in any order of the samples.
 
     Attributes:
         count: Number of values.
@@ -33,7 +33,7 @@ class TargetSums:
         return TargetSums(self.count + values.size, self.total + float(values.sum()), self.squares + squares)
 
     def agree_with(self, other: TargetSums) -> bool:
-        """Return whether two sums are those of the same values, up to rounding."""
+        """Return whether two sums belong to the same values, up to rounding."""
         scale = math.sqrt(max(self.squares, other.squares) * max(self.count, other.count, 1))
         return (
             self.count == other.count
@@ -53,8 +53,8 @@ class Items:
         graph: int64 ``[items]``, the graph of each row, numbered 0, 1, ... without gaps; None if unknown.
         num_graphs: Number of graphs with at least one item; 0 if unknown.
         classes: Number of classes of a categorical feature, else 0.
-        samples: int64 ``[num_graphs]``, the numbers of the graphs in their split; None where they follow those of the
-            update before.
+        samples: int64 ``[num_graphs]``, the numbers of the graphs in their split; None where they follow the numbers
+            of the update before.
     """
 
     truth: NDArray[Any]

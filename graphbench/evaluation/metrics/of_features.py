@@ -105,9 +105,9 @@ def _refuse_constant_targets(name: str, lowest: NDArray[np.float64], highest: ND
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rank of every value, ties sharing the mean of their places; float64 ``[items]``."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
-    return (last - (count - 1) / 2.0)[place]
+    return (last - (count - 1) / 2.0)[inverse]
 
 
 def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

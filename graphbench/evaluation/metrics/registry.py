@@ -20,17 +20,17 @@ NO_FEATURE: frozenset[Kind] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its direction and range, what it can score, and how it is computed.
+    """A metric: its direction and range, the features that it can score, and its computation.
 
     Attributes:
         name: Name in cards, scores and records.
         higher_is_better: Direction.
         lowest: Smallest possible value.
         highest: Largest possible value.
-        description: What it measures, with its convention for degenerate input.
+        description: The measured quantity, with its convention for degenerate input.
         kinds: Feature types it scores; none where it scores solutions of problems, choices of algorithms, or whole
             structures.
-        accumulator: What it streams into; metrics with the same one share it.
+        accumulator: Class of its running sums; metrics with the same accumulator share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
         squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.
@@ -102,13 +102,13 @@ def metric(name: str, feature: Feature | None = None) -> Metric:
         near = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(METRICS)}"
         raise EvaluationError(f"unknown metric {name!r}; {hint}{about_broken()}")
-    found = METRICS[name]
-    if feature is not None and feature.kind not in found.kinds:
+    registered = METRICS[name]
+    if feature is not None and feature.kind not in registered.kinds:
         able = ", ".join(m.name for m in METRICS.values() if feature.kind in m.kinds)
         raise EvaluationError(
             f"the metric {name!r} cannot score {feature.name!r}, which is a {feature.kind.value}; use one of {able}"
         )
-    return found
+    return registered
 
 
 def range_problem(name: str, value: float) -> str | None:
@@ -118,10 +118,10 @@ def range_problem(name: str, value: float) -> str | None:
     """
     if not math.isfinite(value):
         return f"{name} is {value}; a score is a finite number"
-    found = METRICS.get(name)
-    if found is None or found.lowest - _ROUNDING <= value <= found.highest + _ROUNDING:
+    registered = METRICS.get(name)
+    if registered is None or registered.lowest - _ROUNDING <= value <= registered.highest + _ROUNDING:
         return None
-    return f"{name} is {value:g}, outside its range from {found.lowest:g} to {found.highest:g}"
+    return f"{name} is {value:g}, outside its range from {registered.lowest:g} to {registered.highest:g}"
 
 
 def default_metrics(feature: Feature) -> tuple[str, tuple[str, ...]]:

@@ -40,7 +40,7 @@ def climatology_of(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], diurnal: 
 
     Args:
         parts: Times in hours, ``[times]``, and states, ``[times, points, channels]``, part by part.
-        diurnal: Whether 00, 06, 12 and 18 UTC have means of their own.
+        diurnal: Whether 00, 06, 12 and 18 UTC have separate means.
         months: ``hours -> int64``, the months of times, from 0 on.
     """
     slots = _SLOTS if diurnal else 1
@@ -50,9 +50,9 @@ def climatology_of(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], diurnal: 
         if sums is None:
             sums = np.zeros((_MONTHS, slots, *states.shape[1:]))
         for month, slot in {*zip(months(hours).tolist(), _slots(hours, slots).tolist(), strict=True)}:
-            own = (months(hours) == month) & (_slots(hours, slots) == slot)
-            sums[month, slot] += states[own].sum(axis=0, dtype=np.float64)
-            counts[month, slot] += own.sum()
+            in_slot = (months(hours) == month) & (_slots(hours, slots) == slot)
+            sums[month, slot] += states[in_slot].sum(axis=0, dtype=np.float64)
+            counts[month, slot] += in_slot.sum()
     assert sums is not None
     overall = sums.sum(axis=(0, 1)) / counts.sum()
     means = np.where((counts > 0)[..., None, None], sums / np.maximum(counts, 1)[..., None, None], overall)

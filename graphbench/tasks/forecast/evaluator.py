@@ -24,10 +24,10 @@ from graphbench.tasks.forecast.metrics import WeatherSums
 logger = logging.getLogger(__name__)
 
 HEADLINES = (500, 700, 850)
-"""Levels in hPa whose scores are listed, those of table 19 and of WeatherBench 2."""
+"""Levels in hPa whose scores are listed: the levels of table 19 and of WeatherBench 2."""
 
 LEADING = ("_geopotential_500", "_temperature_850", "_2m_temperature", "_mean_sea_level_pressure")
-"""Ends of the names of the scores that every lead time has, beside those of whole variables."""
+"""Ends of the names of the scores that every lead time has, beside the scores of whole variables."""
 
 _SCORES = frozenset({"mse", "relative_mse", "acc"})
 
@@ -36,7 +36,7 @@ OF_CHANNELS = ("mse", "rmse", "bias", "acc")
 
 
 class ForecastEvaluator(BaseEvaluator):
-    """Scores predicted changes of weather states: what ``Evaluator("weather/sim_64x32")`` returns.
+    """Scores predicted changes of weather states; returned by ``Evaluator("weather/sim_64x32")``.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 
@@ -47,11 +47,11 @@ class ForecastEvaluator(BaseEvaluator):
     The score has ``mse_<variable>``, the mean squared error over all times, points and levels of each variable,
     without weights; ``mse``, their sum over the variables; ``relative_mse`` and ``acc`` where asked for; and for every
     channel of the surface, 500, 700 and 850 hPa ``mse_<channel>``, ``rmse_<channel>``, ``bias_<channel>`` and
-    ``acc_<channel>``, of which the last three are weighted by area (WeatherBench 2).
+    ``acc_<channel>``; the last three are weighted by area (WeatherBench 2).
 
     That ``mse`` is the sum follows from GraphBench's table 19. Its row "All variables" of GT is 179,629. The errors of
-    the five surface variables add up to 102,569.8, and those of the six others, each over all levels, to 77,058.2:
-    together 179,627.9, the difference being that of rounded numbers. The mean over the 83 channels would be 13,305.
+    the five surface variables add up to 102,569.8, and the errors of the six others, each over all levels, to 77,058.2:
+    together 179,627.9, and the difference comes from rounded numbers. The mean over the 83 channels would be 13,305.
     Geopotential and pressure rule the sum, as their units make their numbers large.
 
     Args:
@@ -65,7 +65,7 @@ class ForecastEvaluator(BaseEvaluator):
         lead_hours: Hours from a sample to the time that is forecast.
         climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
             first needed; without any the metric is left out.
-        remedy: What a reader can do who lacks the climatology, in words.
+        remedy: Advice, in words, for a reader who lacks the climatology.
         scores: As for all evaluators; it has no meaning here.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
 
@@ -110,8 +110,8 @@ class ForecastEvaluator(BaseEvaluator):
     @property
     def sums(self) -> WeatherSums:
         """The running sums."""
-        found: WeatherSums = self._sums
-        return found
+        sums: WeatherSums = self._sums
+        return sums
 
     @property
     def climatology(self) -> Climatology | None:
@@ -153,13 +153,13 @@ class ForecastEvaluator(BaseEvaluator):
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of rollouts by lead time, as ``h<hours>``, ascending."""
-        known = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
-        found = {}
-        for ahead in known:
+        lead_times = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
+        scores = {}
+        for ahead in lead_times:
             sums = self._ahead[ahead]
             leading = {name: value for name, value in self._listed(sums).items() if name.endswith(LEADING)}
-            found[f"h{ahead}"] = self._score(sums, leading)
-        return found
+            scores[f"h{ahead}"] = self._score(sums, leading)
+        return scores
 
     def start(self) -> WeatherSums:
         """Return the sums of no forecast."""
@@ -207,7 +207,7 @@ class ForecastEvaluator(BaseEvaluator):
             predicted: As many values, ``[times, points, channels]`` or ``[times * points, channels]``.
             states: ``[times, points, channels]``, the states that the forecasts began with.
             hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
-            ahead: Hours ahead; None for those of the task.
+            ahead: Hours ahead; None for the lead time of the task.
 
         Raises:
             EvaluationError: If shapes do not fit or a value is not finite.
@@ -268,7 +268,7 @@ class ForecastEvaluator(BaseEvaluator):
         return self._score(sums, self._listed(sums))
 
     def _score(self, sums: WeatherSums, listed: Mapping[str, float]) -> Score:
-        """Return the scores of sums by metric and by variable, and those of single channels that are listed."""
+        """Return the scores of sums by metric and by variable, and the listed scores of single channels."""
         of_variables = self._of_variables(sums)
         total = sum(of_variables.values())
         values, undefined = self.values(lambda m: total if m.name == "mse" else m.value(sums))
@@ -284,24 +284,24 @@ class ForecastEvaluator(BaseEvaluator):
         )
 
     def _without_anomalies(self) -> str:
-        """Return why there is no anomaly correlation, and what can be done."""
+        """Return the reason why there is no anomaly correlation, with its remedy."""
         if self.climatology is None:
             return f"its climatology is unknown, as the training split is not on this machine; {self.remedy}"
         return "no anomaly is known: pass samples, update(batch, predictions), which hold states and times"
 
     def _of_variables(self, sums: WeatherSums) -> dict[str, float]:
         """Return variable -> mean squared error over all its levels."""
-        found: dict[str, list[float]] = {}
+        errors: dict[str, list[float]] = {}
         for channel, mse in zip(self.channels, sums.mse.tolist(), strict=True):
-            found.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
-        return {variable: float(np.mean(levels)) for variable, levels in found.items()}
+            errors.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
+        return {variable: float(np.mean(levels)) for variable, levels in errors.items()}
 
     def _listed(self, sums: WeatherSums) -> dict[str, float]:
         """Return the scores of the headline channels by name."""
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         columns = {name: getattr(sums, name) for name in OF_CHANNELS}
         for c, channel in enumerate(self.channels):
             level = self.convention.variable_and_level(channel)[1]
             if level is None or level in HEADLINES:
-                found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
-        return {name: value for name, value in found.items() if np.isfinite(value)}
+                scores |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
+        return {name: value for name, value in scores.items() if np.isfinite(value)}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_PLACES = (0, 1, -1)  # the point, its neighbour to the west, its neighbour to the east
+_OFFSETS = (0, 1, -1)  # the point, its neighbour to the west, its neighbour to the east
 _NEGLIGIBLE = 1e-10  # of the largest singular value
 
 
@@ -19,8 +19,9 @@ _NEGLIGIBLE = 1e-10  # of the largest singular value
 class LinearForecast:
     """The anomaly of a channel at a later time, as a linear function of its anomalies now.
 
-    Anomalies are deviations from a climatology. Those of a point and of its neighbours to the west and the east, on the
-    same circle of latitude, are read, so that what the mean wind of the latitude carries along can be foreseen.
+    Anomalies are deviations from a climatology. The model reads the anomalies of a point and of its neighbours to the
+    west and the east, on the same circle of latitude, so that the advection by the mean wind of the latitude can be
+    predicted.
 
     Attributes:
         coefficients: float64 ``[latitudes, channels, 4]``: of 1, and of the anomalies at the point, to its west, and to
@@ -36,28 +37,28 @@ class LinearForecast:
             anomalies: ``[times, points, channels]``; point ``longitude * latitudes + latitude``.
         """
         cube = _cube(anomalies, len(self.coefficients))
-        found = np.broadcast_to(self.coefficients[..., 0], cube.shape).copy()
-        for k, place in enumerate(_PLACES, start=1):
-            found += self.coefficients[..., k] * np.roll(cube, place, axis=1)
-        return found.reshape(anomalies.shape)
+        forecast = np.broadcast_to(self.coefficients[..., 0], cube.shape).copy()
+        for k, offset in enumerate(_OFFSETS, start=1):
+            forecast += self.coefficients[..., k] * np.roll(cube, offset, axis=1)
+        return forecast.reshape(anomalies.shape)
 
 
 def fit_linear_forecast(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], latitudes: int) -> LinearForecast:
     """Return the least-squares fit for every channel and latitude, over all times and longitudes.
 
     The normal equations are summed part by part. Where they are singular, as for a channel that is constant, the
-    solution is that of least norm in units of each column's root mean square.
+    solution is the one of least norm in units of each column's root mean square.
 
     Args:
         parts: Anomalies now and at the later time, both ``[times, points, channels]``, part by part; at least one.
         latitudes: Latitudes of the grid.
     """
-    width = 1 + len(_PLACES)
+    width = 1 + len(_OFFSETS)
     matrix: Floats | None = None
     right: Floats | None = None
     for now, later in parts:
         cube, target = _cube(now, latitudes), _cube(later, latitudes)
-        columns = [np.ones((1, 1, 1, 1)), *(np.roll(cube, place, axis=1) for place in _PLACES)]
+        columns = [np.ones((1, 1, 1, 1)), *(np.roll(cube, offset, axis=1) for offset in _OFFSETS)]
         if matrix is None or right is None:
             matrix = np.zeros((latitudes, cube.shape[-1], width, width))
             right = np.zeros((latitudes, cube.shape[-1], width))

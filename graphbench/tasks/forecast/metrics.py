@@ -70,15 +70,15 @@ class WeatherSums:
         tallied(self, error)
 
     def shares(self, error: NDArray[Any]) -> Floats | None:
-        """Return what each forecast adds to the squared errors of the channels, and to the number of forecasts."""
+        """Return the contribution of each forecast to the squared errors and to the number of forecasts."""
         squares = np.einsum("tolc,tolc->tc", error, error)
         return np.concatenate([squares, np.ones((len(error), 1))], axis=1)
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of forecasts with other squared errors; only :attr:`mse` follows from them."""
-        found = copy(self)
-        found._squares, found.times = totals[:-1], totals[-1]
-        return found
+        sums = copy(self)
+        sums._squares, sums.times = totals[:-1], totals[-1]
+        return sums
 
     def _correlate(self, predicted: Floats, actual: Floats, usual: NDArray[Any]) -> None:
         """Add the correlations of anomalies; fields without an anomaly beyond rounding have none."""
@@ -103,7 +103,7 @@ class WeatherSums:
 
     @property
     def relative_mse(self) -> Floats:
-        """Mean squared error of every channel over that of persistence; nan where nothing changes."""
+        """Mean squared error of every channel over the mean squared error of persistence; nan where nothing changes."""
         return np.where(self._changes > 0, self._squares / np.where(self._changes > 0, self._changes, 1.0), np.nan)
 
     @property
@@ -141,10 +141,10 @@ def mean_acc(sums: WeatherSums) -> float:
 
 
 def _mean(name: str, values: Floats, why: str) -> float:
-    known = values[~np.isnan(values)]
-    if not len(known):
+    finite = values[~np.isnan(values)]
+    if not len(finite):
         raise EvaluationError(f"{name} is undefined: {why}")
-    return float(known.mean())
+    return float(finite.mean())
 
 
 _METRICS = (

@@ -1,4 +1,4 @@
-"""Rollouts: a model that forecasts one step is applied to its own forecasts, again and again."""
+"""Rollouts: a model that forecasts one step is applied to its forecasts, again and again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
 
-_AT_ONCE = 4  # rollouts: each holds the later states of all its steps, 14 MB
+_MAX_ROLLOUTS = 4  # rollouts: each holds the later states of all its steps, 14 MB
 
 
 class RolloutOptions(StrictModel):
@@ -33,7 +33,7 @@ class RolloutOptions(StrictModel):
 
     Attributes:
         splits: The splits on which rollouts are scored.
-        steps: Steps of a rollout; the score of every step stands beside that of the split, as ``<split>_h<hours>``.
+        steps: Steps of a rollout; the score of every step follows the score of the split, as ``<split>_h<hours>``.
         every: Rollouts begin at the first state of every run, and then at every state of this number.
     """
 
@@ -98,18 +98,18 @@ def rollouts(
     """
     lead = split.flat.lead
     hours = np.asarray(split.flat.values[time])
-    for first in range(0, len(starts), min(size, _AT_ONCE)):
-        own = starts[first : first + min(size, _AT_ONCE)]
-        begin = states_at(own)[:, None]
-        ahead = own[:, None] + lead * np.arange(1, options.steps + 1)
+    for first in range(0, len(starts), min(size, _MAX_ROLLOUTS)):
+        chosen = starts[first : first + min(size, _MAX_ROLLOUTS)]
+        begin = states_at(chosen)[:, None]
+        ahead = chosen[:, None] + lead * np.arange(1, options.steps + 1)
         later = states_at(ahead.reshape(-1)).reshape(*ahead.shape, *begin.shape[2:])
-        batch = split.make_batch(np.searchsorted(split.flat.starts, own))
-        yield Rollout(batch, later - begin, hours[own].astype(np.int64))
+        batch = split.make_batch(np.searchsorted(split.flat.starts, chosen))
+        yield Rollout(batch, later - begin, hours[chosen].astype(np.int64))
 
 
 @dataclass(frozen=True)
 class Stepper:
-    """How a state follows from a forecast: what a batch holds after one step.
+    """How a state follows from a forecast: the content of a batch after one step.
 
     Attributes:
         card: The card, of a forecast task.
@@ -137,17 +137,17 @@ class Stepper:
                 and point, or a mapping with it.
             rollout: Where the forecasts begin.
         """
-        found = np.empty_like(rollout.changes)
+        forecasts = np.empty_like(rollout.changes)
         batch, total = rollout.batch, np.zeros_like(rollout.changes[:, 0])
-        for step in range(found.shape[1]):
+        for step in range(forecasts.shape[1]):
             answer = predict(batch)
             change = as_array(answer[self.output] if isinstance(answer, Mapping) else answer, "y_pred")
-            with np.errstate(over="ignore", invalid="ignore"):  # the evaluator leaves out what is not finite
+            with np.errstate(over="ignore", invalid="ignore"):  # the evaluator leaves out values that are not finite
                 total = total + change.reshape(total.shape)
-            found[:, step] = total
-            if step + 1 < found.shape[1]:
+            forecasts[:, step] = total
+            if step + 1 < forecasts.shape[1]:
                 batch = self._after(rollout.batch, total, rollout.hours + (step + 1) * self.hours)
-        return found
+        return forecasts
 
     def _after(self, begin: Any, total: NDArray[np.float32], hours: NDArray[np.int64]) -> Any:
         """Return the batch of later states; it shares the tensors of the first one that are the same in both."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 32  # states: 22 MB
+_STATES_PER_BATCH = 32  # states: 22 MB
 _DEVIATION = "deviation_"
 _LINEAR = "linear_regression"
 
@@ -71,7 +71,7 @@ class ForecastTask(Task):
     """Predict the changes of a state of the card's series.
 
     Errors are divided by the standard deviation of the channel's change in training, and weighted by latitude, level
-    and variable (GraphBench, section 3.4.1); scores are those of ``ForecastEvaluator``.
+    and variable (GraphBench, section 3.4.1); ``ForecastEvaluator`` computes the scores.
 
     Attributes:
         climatology: That of the training split; None until :meth:`read_training` was called.
@@ -118,12 +118,12 @@ class ForecastTask(Task):
             raise CardError(f"{where}: task.options: {explain(error, ForecastOptions)}") from error
         except ArgumentError as error:
             raise CardError(f"{where}: channels.{self.output}: {error}") from error
-        for key, name, known in (
+        for key, name, allowed in (
             ("time", self.options.time, card.graph_features),
             ("grid", self.options.grid, card.features),
             ("clock", self.options.clock, card.features),
         ):
-            if name is not None and name not in {f.name for f in known}:
+            if name is not None and name not in {f.name for f in allowed}:
                 raise CardError(f"{where}: task.options.{key} names {name!r}, which is none of the features")
         self.channels = card.channels[self.output]
         self.series, self.lead = card.series, card.series.lead
@@ -135,12 +135,12 @@ class ForecastTask(Task):
 
     @property
     def size_name(self) -> str:
-        """What is compared from split to split."""
+        """The quantity that differs from split to split."""
         return QUANTITIES["h"]
 
     @property
     def size_axis(self) -> tuple[str, Any] | None:
-        """Hours ahead, and those of training."""
+        """The noun for hours ahead, and the hours ahead of training."""
         return self.size_name, self.lead_hours
 
     def sample_size(self, split: str) -> float | None:
@@ -188,8 +188,8 @@ class ForecastTask(Task):
 
     def _states(self, samples: Samples) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield times in hours, and states ``[times, points, channels]``, some at once."""
-        for first in range(0, len(samples), _AT_ONCE):
-            chosen = np.arange(first, min(first + _AT_ONCE, len(samples)))
+        for first in range(0, len(samples), _STATES_PER_BATCH):
+            chosen = np.arange(first, min(first + _STATES_PER_BATCH, len(samples)))
             yield np.asarray(samples.values[self.options.time])[chosen], self._at(samples, chosen)
 
     def _at(self, samples: Samples, times: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -206,23 +206,23 @@ class ForecastTask(Task):
         from graphbench.data.batches.series import pairs_of_runs
 
         starts = pairs_of_runs(np.asarray(samples.values[self.series.run]), self.lead)
-        for first in range(0, len(starts), _AT_ONCE):
-            own = starts[first : first + _AT_ONCE]
-            states = self._at(samples, own)
-            yield own, self._at(samples, own + self.lead) - states, states
+        for first in range(0, len(starts), _STATES_PER_BATCH):
+            rows = starts[first : first + _STATES_PER_BATCH]
+            states = self._at(samples, rows)
+            yield rows, self._at(samples, rows + self.lead) - states, states
 
     # ------------------------------------------------------------------------------------------------ batches, loss
 
     def normalisation_batches(self, train: Any) -> Iterable[Any]:
         """Return batches of some training samples; states are large, and their statistics converge fast."""
-        found: Iterable[Any] = train.batches(_AT_ONCE)
-        return found
+        batches: Iterable[Any] = train.batches(_STATES_PER_BATCH)
+        return batches
 
     def normalisation_batch(self, train: Any) -> Any:
         """Return a batch of training samples in random order, from which models take means, without mesh nodes."""
         from graphbench.data.batches.series import with_stored_rows
 
-        batch = next(iter(train.batches(min(_AT_ONCE, len(train)), shuffle=True)))
+        batch = next(iter(train.batches(min(_STATES_PER_BATCH, len(train)), shuffle=True)))
         return with_stored_rows(self.card, train, batch)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
@@ -313,8 +313,8 @@ class ForecastTask(Task):
                 split.split,
                 options.steps,
             )
-        found = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
-        return FurtherBatches(len(starts), found)
+        batches = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
+        return FurtherBatches(len(starts), batches)
 
     def predict(self, model: BoundModel, batch: Any) -> Any:
         """Return the predictions for a batch; for a rollout the forecasts of all its steps."""
@@ -340,9 +340,9 @@ class ForecastTask(Task):
         linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
-        found = {name: evaluator.start() for name, evaluator in evaluators.items()}
-        for own, change, states in self._pairs(samples):
-            begin = hours[own]
+        sums = {name: evaluator.start() for name, evaluator in evaluators.items()}
+        for rows, change, states in self._pairs(samples):
+            begin = hours[rows]
             usual = climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
@@ -350,22 +350,22 @@ class ForecastTask(Task):
                 _LINEAR: usual + linear.later(states - climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
-                evaluator.add_fields(found[name], change, guesses[name], states, begin)
-        return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
+                evaluator.add_fields(sums[name], change, guesses[name], states, begin)
+        return {name: dict(evaluator.finish(sums[name])) for name, evaluator in evaluators.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the score of the state of the last step before the target, which no forecast over the lead has.
 
-        It is no trivial predictor, but what persistence would be over a shorter lead.
+        It is no trivial predictor, but persistence over a shorter lead.
         """
         if self.lead == 1:
             return {}
         evaluator: Any = self.evaluator()
-        found, hours = evaluator.start(), np.asarray(samples.values[self.options.time])
-        for own, change, states in self._pairs(samples):
-            guess = self._at(samples, own + self.lead - 1) - states
-            evaluator.add_fields(found, change, guess, states, hours[own])
-        return {f"persistence_{self.options.step_hours}h": dict(evaluator.finish(found))}
+        sums, hours = evaluator.start(), np.asarray(samples.values[self.options.time])
+        for rows, change, states in self._pairs(samples):
+            guess = self._at(samples, rows + self.lead - 1) - states
+            evaluator.add_fields(sums, change, guess, states, hours[rows])
+        return {f"persistence_{self.options.step_hours}h": dict(evaluator.finish(sums))}
 
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
         """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.
@@ -387,10 +387,10 @@ class ForecastTask(Task):
                 evaluator.update_rollout(changes[None], guess[None], begin, first)
         scores = {name: evaluator.groups() for name, evaluator in evaluators.items()}
         groups = scores["persistence"]
-        return {group: {name: dict(own[group]) for name, own in scores.items()} for group in groups}
+        return {group: {name: dict(by_group[group]) for name, by_group in scores.items()} for group in groups}
 
     def _known_climatology(self, train: Samples) -> Climatology:
-        """Return the climatology, that of these training samples if it is not known yet."""
+        """Return the climatology; it is computed from these training samples if it is not known yet."""
         if self.climatology is None:
             self.climatology = self.climatology_of(train)
         return self.climatology
@@ -398,8 +398,8 @@ class ForecastTask(Task):
     def _anomalies(self, train: Samples, usual: Climatology) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield the deviations of states from a climatology, now and at the later time, some at once."""
         hours = np.asarray(train.values[self.options.time])
-        for own, change, states in self._pairs(train):
-            yield states - usual.at(hours[own]), states + change - usual.at(hours[own] + self.lead_hours)
+        for rows, change, states in self._pairs(train):
+            yield states - usual.at(hours[rows]), states + change - usual.at(hours[rows] + self.lead_hours)
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -417,7 +417,7 @@ class ForecastTask(Task):
                 f"here; write [times, points, {wide}], and {SAME_LIMIT}"
             )
         values, first = array.reshape(times, -1, wide), 0
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_STATES_PER_BATCH):
             yield batch, {self.output: values[first : first + batch.num_graphs]}
             first += batch.num_graphs
 

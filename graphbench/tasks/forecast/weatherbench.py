@@ -1,4 +1,4 @@
-"""Scores of weather forecasts: unweighted mean squared errors, and those of WeatherBench 2.
+"""Scores of weather forecasts: unweighted mean squared errors, and the scores of WeatherBench 2.
 
 Rasp et al., *WeatherBench 2: A benchmark for the next generation of data-driven global weather models* (2024),
 section 4: root mean squared error, bias and anomaly correlation are weighted by the area of grid cells; squared errors
@@ -35,8 +35,8 @@ def weather_scores(
     ``graphbench.domains.weather.CHANNELS`` and point ``longitude * latitudes + latitude``.
 
     Args:
-        truth: What came.
-        forecast: What was forecast for the same times.
+        truth: The observed fields.
+        forecast: The forecast fields for the same times.
         climatology: The climatology of the same times, for the anomaly correlation.
         latitudes: Latitudes of the grid in degrees, ascending; None for an equiangular grid, of 32 latitudes where
             fields are one array.
@@ -49,11 +49,11 @@ def weather_scores(
     Raises:
         EvaluationError: If shapes differ, a variable is missing, or a value is not finite; the message says where.
     """
-    given = {"truth": truth, "forecast": forecast} | ({} if climatology is None else {"climatology": climatology})
-    split = {name: _by_variable(name, fields) for name, fields in given.items()}
-    known = split["truth"]
+    inputs = {"truth": truth, "forecast": forecast} | ({} if climatology is None else {"climatology": climatology})
+    split = {name: _by_variable(name, fields) for name, fields in inputs.items()}
+    true_fields = split["truth"]
     for name, fields in split.items():
-        for variable, values in known.items():
+        for variable, values in true_fields.items():
             if variable not in fields:
                 raise EvaluationError(f"the {name} lacks {variable!r}; it has {', '.join(fields)}")
             if fields[variable].shape != values.shape:
@@ -62,8 +62,8 @@ def weather_scores(
                     "in the truth"
                 )
             _require_finite(f"{variable} of the {name}", fields[variable])
-    found: dict[str, dict[str, Any]] = {}
-    for variable, values in known.items():
+    by_metric: dict[str, dict[str, Any]] = {}
+    for variable, values in true_fields.items():
         rows = _latitudes(variable, values, latitudes, isinstance(truth, Mapping))
         sums = WeatherSums(values.shape[-1], rows)
         sums.add(
@@ -72,8 +72,8 @@ def weather_scores(
         scores = {"mse": sums.mse, "rmse": sums.rmse, "bias": sums.bias}
         scores |= {} if climatology is None else {"acc": sums.acc}
         for metric, score in scores.items():
-            found.setdefault(metric, {})[variable] = float(score[0]) if _is_single(variable) else score
-    return found
+            by_metric.setdefault(metric, {})[variable] = float(score[0]) if _is_single(variable) else score
+    return by_metric
 
 
 def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
@@ -81,17 +81,17 @@ def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
     if isinstance(fields, Mapping):
         if not fields:
             raise EvaluationError(f"the {name} has no variables")
-        return {variable: _with_levels_last(name, variable, np.asarray(own)) for variable, own in fields.items()}
+        return {variable: _with_levels_last(name, variable, np.asarray(levels)) for variable, levels in fields.items()}
     values = np.asarray(fields)
     widths = {variable: len(levels) or 1 for variable, levels in find_convention(_CONVENTION).levels.items()}
     count = sum(widths.values())
     if values.ndim != 3 or values.shape[-1] != count or not values.size:
         raise EvaluationError(f"the {name} has the shape {list(values.shape)}; give [times, points, {count}]")
-    found, first = {}, 0
+    variables, first = {}, 0
     for variable, wide in widths.items():
-        found[variable] = values[..., first : first + wide]
+        variables[variable] = values[..., first : first + wide]
         first += wide
-    return found
+    return variables
 
 
 def _is_single(variable: str) -> bool:
@@ -134,8 +134,8 @@ def _latitudes(variable: str, values: Floats, latitudes: ArrayLike | None, has_g
     return rows
 
 
-def _require_finite(what: str, values: NDArray[Any]) -> None:
+def _require_finite(name: str, values: NDArray[Any]) -> None:
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
-        place = tuple(wrong[0].tolist())
-        raise EvaluationError(f"{what} is {values[place]} at time {place[0]}; scores need finite numbers")
+        index = tuple(wrong[0].tolist())
+        raise EvaluationError(f"{name} is {values[index]} at time {index[0]}; scores need finite numbers")

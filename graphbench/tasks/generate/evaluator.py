@@ -1,4 +1,4 @@
-"""Evaluation of whole structures, which the judge of a domain reads and scores."""
+"""Evaluation of whole structures, which the verifier of a domain reads and scores."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Array = NDArray[Any]
 
 
 class GeneratedEvaluator(BaseEvaluator):
-    """Scores whole structures: what ``Evaluator("chip_design/aig")`` returns.
+    """Scores whole structures; returned by ``Evaluator("chip_design/aig")``.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 
     - ``y_true``: the samples: a PyG ``Batch`` or ``Data``, a list of ``Data``, or a mapping with the fields that the
-      judge reads, one value per sample.
+      verifier reads, one value per sample.
     - ``y_pred``: one answer per sample, in their order: a list of PyG ``Data``, of mappings with the arrays of a graph,
       of contents (bytes) or paths of files, of objects of the domain, or of None where there is no answer; a PyG
       ``Batch``; a mapping with the flat arrays of all graphs (:mod:`~.components.verifiers`); the path of a folder with
@@ -45,14 +45,14 @@ class GeneratedEvaluator(BaseEvaluator):
     A wrong or malformed answer is worth 0 and raises no error; ``Score.failures`` counts them by reason.
 
     Args:
-        card: The card, whose task names a judge.
+        card: The card, whose task names a verifier.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
 
     Attributes:
-        judge: The judge.
+        judge: The verifier.
 
     Raises:
-        EvaluationError: If the task names no judge, or the judge does not give a metric of the card.
+        EvaluationError: If the task names no verifier, or the verifier does not give a metric of the card.
     """
 
     def __init__(self, card: Card, *, scores: str | None = None, expected_graphs: int | None = None) -> None:
@@ -69,7 +69,7 @@ class GeneratedEvaluator(BaseEvaluator):
         self.reset()
 
     def __repr__(self) -> str:
-        """Return the judge and the metrics."""
+        """Return the verifier and the metrics."""
         return f"GeneratedEvaluator({self.judge.name}; {', '.join(m.name for m in self.metrics)})"
 
     def start(self) -> JudgedSums:
@@ -99,7 +99,7 @@ class GeneratedEvaluator(BaseEvaluator):
         return self._score(sums)
 
     def groups(self) -> dict[str, Score]:
-        """Return the scores of the parts of the samples that the judge names, such as sizes."""
+        """Return the scores of the parts of the samples that the verifier names, such as sizes."""
         return {name: self._score(part) for name, part in sorted(self._sums.parts.items())}
 
     def _score(self, sums: JudgedSums) -> Score:
@@ -112,27 +112,27 @@ class GeneratedEvaluator(BaseEvaluator):
         return Score(values, self.primary_name, **counts, undefined=undefined, failures=failures)
 
     def _fields(self, samples: Any) -> dict[str, Any]:
-        """Return the fields that the judge reads: texts as lists of strings, others as arrays ``[S]``.
+        """Return the fields that the verifier reads: texts as lists of strings, others as arrays ``[S]``.
 
         Raises:
             EvaluationError: If a field is missing.
         """
-        found = {}
+        fields = {}
         for name in self.judge.fields:
             if isinstance(samples, (list, tuple)):
                 parts = [_field(sample, name) for sample in samples]
                 texts = all(isinstance(part, str) for part in parts)
-                found[name] = parts if texts else np.concatenate([_rows(part, name) for part in parts])
+                fields[name] = parts if texts else np.concatenate([_rows(part, name) for part in parts])
             else:
                 value = _field(samples, name)
                 value = [value] if isinstance(value, str) else value
                 texts = isinstance(value, Sequence) and all(isinstance(part, str) for part in value)
-                found[name] = list(value) if texts else _rows(value, name)
-        return found
+                fields[name] = list(value) if texts else _rows(value, name)
+        return fields
 
 
 def judge_of(card: Card) -> Judge:
-    """Return the judge that a card's task names.
+    """Return the verifier that a card's task names.
 
     Raises:
         EvaluationError: If the task names none, or one that does not exist.
@@ -195,12 +195,12 @@ def _flat(batch: Any, judge: Judge) -> dict[str, Any]:
     if (owner[0] != owner[1]).any():
         raise EvaluationError("an edge of the batch of answers joins two graphs; check how the batch was made")
     order = np.argsort(owner[0], kind="stable")
-    own = {name: value for name, value in _fields_of(batch).items() if name in judge.graph_fields}
-    for name, value in own.items():
+    graph_fields = {name: value for name, value in _fields_of(batch).items() if name in judge.graph_fields}
+    for name, value in graph_fields.items():
         if judge.graph_fields[name] is Location.EDGE and len(value) == edges.shape[1]:
-            own[name] = value[order]
+            graph_fields[name] = value[order]
     return {
-        **own,
+        **graph_fields,
         NODES: nodes,
         EDGES: np.bincount(owner[0], minlength=count),
         EDGE_INDEX: (edges - ptr[owner])[:, order],

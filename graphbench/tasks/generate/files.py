@@ -21,7 +21,7 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
     Raises:
         EvaluationError: If the folder cannot be read, or holds a file of another name or a number twice.
     """
-    found: list[Path | None] = [None] * count
+    files: list[Path | None] = [None] * count
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -34,14 +34,14 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
                 f"{judge.endings[0]} ({' or '.join(judge.endings)}), numbered like the samples of the split "
                 "(--limit N scores the first N)"
             )
-        if found[int(stem)] is not None:
-            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {found[int(stem)]} and {path}")
-        found[int(stem)] = path
-    return found
+        if files[int(stem)] is not None:
+            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {files[int(stem)]} and {path}")
+        files[int(stem)] = path
+    return files
 
 
 class FlatAnswers:
-    """Flat arrays of the graphs of all answers (:mod:`~.components.verifiers`); slices are those of some answers."""
+    """Flat arrays of the graphs of all answers (:mod:`~.components.verifiers`); a slice covers some answers."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], path: Path, count: int, judge: Judge) -> None:
         """Check the arrays of a file.
@@ -50,7 +50,7 @@ class FlatAnswers:
             arrays: The arrays.
             path: The file.
             count: Number of samples.
-            judge: The judge, which says what fields the graphs have.
+            judge: The verifier, which names the fields of the graphs.
 
         Raises:
             EvaluationError: If an array is missing or has the wrong length.
@@ -66,34 +66,34 @@ class FlatAnswers:
             Location.EDGE: _offsets(arrays[EDGES], f"{path}: {EDGES}", count),
         }
         self._counts = {name: arrays[name] for name in (NODES, EDGES)}
-        known = {EDGE_INDEX: Location.EDGE, **judge.graph_fields}
-        self._rows = {name: (arrays[name], place) for name, place in known.items() if name in arrays}
-        for name, (array, place) in self._rows.items():
-            rows, expected = array.shape[-1] if name == EDGE_INDEX else len(array), int(self._ptr[place][-1])
+        locations = {EDGE_INDEX: Location.EDGE, **judge.graph_fields}
+        self._rows = {name: (arrays[name], location) for name, location in locations.items() if name in arrays}
+        for name, (array, location) in self._rows.items():
+            rows, expected = array.shape[-1] if name == EDGE_INDEX else len(array), int(self._ptr[location][-1])
             if rows != expected or (name == EDGE_INDEX and array.shape != (2, rows)):
                 raise EvaluationError(
                     f"{path}: {name} has the shape {list(array.shape)}, but all graphs together have {expected:,} "
-                    f"{place.value}s; write one row per {place.value}, and {EDGE_INDEX} as [2, E]"
+                    f"{location.value}s; write one row per {location.value}, and {EDGE_INDEX} as [2, E]"
                 )
 
     def __getitem__(self, chosen: slice) -> dict[str, NDArray[Any]]:
         """Return the flat arrays of answers ``first`` to ``last - 1``."""
         first, last, _ = chosen.indices(len(self._counts[NODES]))
-        found = {name: counts[first:last] for name, counts in self._counts.items()}
-        for name, (array, place) in self._rows.items():
-            rows = slice(self._ptr[place][first], self._ptr[place][last])
-            found[name] = array[:, rows] if name == EDGE_INDEX else array[rows]
-        return found
+        arrays = {name: counts[first:last] for name, counts in self._counts.items()}
+        for name, (array, location) in self._rows.items():
+            rows = slice(self._ptr[location][first], self._ptr[location][last])
+            arrays[name] = array[:, rows] if name == EDGE_INDEX else array[rows]
+        return arrays
 
 
-def _offsets(counts: NDArray[Any], what: str, expected: int) -> NDArray[np.int64]:
+def _offsets(counts: NDArray[Any], name: str, expected: int) -> NDArray[np.int64]:
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
-        raise EvaluationError(f"{what} is {counts.dtype} {list(counts.shape)}; give whole numbers [S] from 0 on")
+        raise EvaluationError(f"{name} is {counts.dtype} {list(counts.shape)}; give whole numbers [S] from 0 on")
     if (largest := int(counts.max(initial=0))) > MOST_PER_GRAPH:
-        raise EvaluationError(f"{what} has {largest:,}; one graph has at most {MOST_PER_GRAPH:,}")
+        raise EvaluationError(f"{name} has {largest:,}; one graph has at most {MOST_PER_GRAPH:,}")
     if len(counts) != expected:
         raise EvaluationError(
-            f"{what} is of {len(counts):,} answers, the split has {expected:,} samples; write one per sample, in the "
+            f"{name} is of {len(counts):,} answers, the split has {expected:,} samples; write one per sample, in the "
             "order of the split (--limit N scores the first N samples)"
         )
     return offsets(counts.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Running sums of what a judge says of answers."""
+"""Running sums of the verifier's values of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphbench.evaluation.metrics.registry import NO_FEATURE, Metric
 
 
 class JudgedSums:
-    """Sums over answers of the values that a judge gives them, and counts of the reasons why answers are wrong.
+    """Sums over answers of the values that a verifier gives them, and counts of the reasons why answers are wrong.
 
     Attributes:
         graphs: Number of answers.
@@ -42,16 +42,16 @@ class JudgedSums:
         tallied(self, judged)
 
     def shares(self, judged: Judgement) -> Floats | None:
-        """Return what each answer adds: its values, and whether it has them."""
+        """Return the contribution of each answer: its values, and whether it has them."""
         values = np.stack([judged.values[name] for name in sorted(judged.values)], axis=1)
         return np.concatenate([np.nan_to_num(values), ~np.isnan(values)], axis=1).astype(np.float64)
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such values with other totals."""
-        found = type(self)()
+        sums = type(self)()
         names = sorted(self._totals)
-        found._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
-        return found
+        sums._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
+        return sums
 
     def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
         self.graphs += int(np.count_nonzero(chosen))
@@ -60,10 +60,10 @@ class JudgedSums:
             if reason:
                 self.failures[judged.texts[reason]] += count
         for name, values in judged.values.items():
-            own = values[chosen]
-            known = own[~np.isnan(own)]
+            chosen_values = values[chosen]
+            defined = chosen_values[~np.isnan(chosen_values)]
             total, number = self._totals.get(name, (0.0, 0))
-            self._totals[name] = (total + float(known.sum()), number + len(known))
+            self._totals[name] = (total + float(defined.sum()), number + len(defined))
 
     def mean(self, name: str) -> float:
         """Return the mean of a value over the answers that have it.

@@ -1,4 +1,4 @@
-"""Generation: the answer to a sample is a whole new structure, which the judge of a domain reads and scores."""
+"""Generation: the answer to a sample is a whole new structure, which the verifier of a domain reads and scores."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
 
-_AT_ONCE = 4096
-_MOST_ANSWER = 1 << 22  # bytes of the arrays of an answer, on average over the samples: some ten thousand nodes
+_READING_BATCH = 4096
+_MEAN_ANSWER_BYTES = 1 << 22  # bytes of the arrays of an answer, on average over the samples: some ten thousand nodes
 
 
 class GenerateTask(Task):
     """Generate a structure for every sample: ``task: {type: generate, judge: chip_design.circuits}``.
 
-    The outputs of the card are what models may learn from, such as reference structures; scores come from the judge
-    alone. Structures differ too much for the task to know a loss: what a model returns for a batch is a mapping, with
-    its own loss as ``loss`` (a scalar, or one value per sample) while it is trained, and its answers as ``answers``
-    (in any form that the judge takes) when it is scored.
+    The outputs of the card are training targets for models, such as reference structures; scores come from the verifier
+    alone. Structures differ too much for the task to know a loss: a model returns a mapping for a batch, with
+    its loss as ``loss`` (a scalar, or one value per sample) while it is trained, and its answers as ``answers``
+    (in any form that the verifier takes) when it is scored.
     """
 
     type: ClassVar[str] = "generate"
@@ -43,7 +43,7 @@ class GenerateTask(Task):
     floor_predictors: ClassVar[str] = "simple constructions"
 
     def check_card(self) -> None:
-        """Refuse a card that names no judge."""
+        """Refuse a card that names no verifier."""
         super().check_card()
         if self.card.task.judge is None:
             raise CardError(f"{self.card.path} ({self.card.address}): a generate task needs task.judge")
@@ -51,7 +51,7 @@ class GenerateTask(Task):
 
     @property
     def judge(self) -> Judge:
-        """The judge that the card names."""
+        """The verifier that the card names."""
         return find_judge(self.card.task.judge or "")
 
     # ------------------------------------------------------------------------------------------------ training
@@ -76,21 +76,21 @@ class GenerateTask(Task):
         return outputs["answers"]
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
-        """Return an evaluator that lets the judge score answers."""
+        """Return an evaluator that lets the verifier score answers."""
         return GeneratedEvaluator(self.card, scores=scores, expected_graphs=expected_graphs)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of simple constructions that need no training."""
-        known = self._labelled(samples)
-        return self._scores_of(known, self.judge.floors(known))
+        labelled = self._labelled(samples)
+        return self._scores_of(labelled, self.judge.floors(labelled))
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of reference programs."""
-        known = self._labelled(samples)
-        return self._scores_of(known, self.judge.solvers(known))
+        labelled = self._labelled(samples)
+        return self._scores_of(labelled, self.judge.solvers(labelled))
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
-        """Return the parts that the judge names, such as sizes -> the numbers of their samples."""
+        """Return the parts that the verifier names, such as sizes -> the numbers of their samples."""
         named = np.array(self.judge.judge(self._fields_of(samples), [None] * len(samples)).groups)
         return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
 
@@ -103,18 +103,18 @@ class GenerateTask(Task):
 
     def _scores_of(self, samples: Samples, answers: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         fields = self._fields_of(samples)
-        return {name: self.evaluator().evaluate(fields, own).to_dict() for name, own in answers.items()}
+        return {name: self.evaluator().evaluate(fields, predicted).to_dict() for name, predicted in answers.items()}
 
     def _fields_of(self, samples: Samples) -> dict[str, Any]:
         values = {name: samples.values[name] for name in self.judge.fields}
-        return {name: own.strings() if hasattr(own, "strings") else own for name, own in values.items()}
+        return {name: column.strings() if hasattr(column, "strings") else column for name, column in values.items()}
 
     # ------------------------------------------------------------------------------------------------ files
 
     def find_predictions(self, folder: Path, split: str) -> Path | None:
         """Return the folder of a split's answers, one file each, or the file of all of them."""
-        place = folder / split
-        return place if place.is_dir() else super().find_predictions(folder, split)
+        subfolder = folder / split
+        return subfolder if subfolder.is_dir() else super().find_predictions(folder, split)
 
     def describe_files(self, split: str) -> str:
         """Return how the files of a split's answers are named, for messages."""
@@ -147,12 +147,12 @@ class GenerateTask(Task):
         else:
             answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.judge)
         first = 0
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_READING_BATCH):
             yield batch, answers[first : first + batch.num_graphs]
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the answers to all samples to a ``.npz`` file, as flat arrays; those that are wrong have no node."""
+        """Write the answers to all samples to a ``.npz`` file, as flat arrays; wrong answers have no node."""
         parts = [self.judge.arrays(answers) for answers in predictions]
         joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
         return write_arrays(path, joined)
@@ -160,4 +160,4 @@ class GenerateTask(Task):
 
 def _most_bytes(path: Path, samples: int) -> int:
     """Return the most bytes that the flat arrays of answers in a file can plausibly have."""
-    return min(LEAST_ARRAY_BYTES + samples * _MOST_ANSWER, most_unpacked(path))
+    return min(LEAST_ARRAY_BYTES + samples * _MEAN_ANSWER_BYTES, most_unpacked(path))

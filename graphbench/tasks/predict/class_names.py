@@ -34,22 +34,22 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
         card: The dataset's card.
         feature: A categorical feature whose classes have names: a key of ``card.classes``.
         words: One name per item.
-        where: What a message calls an item, ``{}`` for its number from 1 on.
+        where: The noun for an item in messages, ``{}`` for its number from 1 on.
 
     Raises:
         EvaluationError: If the classes of the feature have no names, or a word is none of them.
     """
     names = _names(card, feature)
     numbers = {name.lower(): number for number, name in enumerate(names)}
-    found = np.empty(len(words), np.int64)
+    classes = np.empty(len(words), np.int64)
     for i, word in enumerate(words):
         number = numbers.get(word.strip().lower())
         if number is None:
             near = difflib.get_close_matches(word.strip().lower(), numbers, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(names)}"
             raise EvaluationError(f"{where.format(i + 1)}: {word[:80]!r} is no class of {feature!r}; {remedy}")
-        found[i] = number
-    return found
+        classes[i] = number
+    return classes
 
 
 def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArray[np.int64]:
@@ -73,7 +73,7 @@ def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArra
 def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int64]) -> Score:
     """Return the score of answers to the graphs of a split; one that names no class is wrong.
 
-    Metrics over classes are means over those that occur in the targets or are named.
+    Metrics over classes are means over the classes that occur in the targets or in the answers.
 
     Args:
         card: The dataset's card, whose output is a class of the graph.
@@ -86,13 +86,13 @@ def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int
     output = card.outputs[0]
     names = (card.metrics.primary, *card.metrics.also)
     is_none = answered == NO_CLASS
-    more = replace(output, classes=output.classes + 1)  # answers that name no class have one of their own
-    found = FeatureEvaluator(more, names[0], names[1:]).evaluate(truth, np.where(is_none, output.classes, answered))
-    values = found.to_dict()
-    if is_none.any() and "macro_f1" in values:  # the class of their own has an F1 score of 0
+    more = replace(output, classes=output.classes + 1)  # a separate class for answers that name no class
+    score = FeatureEvaluator(more, names[0], names[1:]).evaluate(truth, np.where(is_none, output.classes, answered))
+    values = score.to_dict()
+    if is_none.any() and "macro_f1" in values:  # the separate class has an F1 score of 0
         occurring = len(np.union1d(truth, answered[~is_none]))
         values["macro_f1"] *= (occurring + 1) / occurring
-    return Score(values, found.primary_name, items=found.items_scored, graphs=found.graphs)
+    return Score(values, score.primary_name, items=score.items_scored, graphs=score.graphs)
 
 
 def _names(card: Card, feature: str) -> tuple[str, ...]:
@@ -128,21 +128,21 @@ def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[
     """
     output = card.outputs[0]
     if not has_named_classes(card):
-        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
-        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
+        mismatch = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
+        raise EvaluationError(f"{path} holds words, but {mismatch}; write numbers with numpy.save into a .npy file")
     texts = read_texts(path)
-    found = answered_classes(card, output.name, texts)
-    if (found == NO_CLASS).all():
+    answered = answered_classes(card, output.name, texts)
+    if (answered == NO_CLASS).all():
         names = ", ".join(card.classes[output.name])
         raise EvaluationError(
             f"{path}: no answer names a class of {output.name!r}, such as {texts[0][:80]!r}; it is one of {names}"
         )
     require_lines(path, len(texts), count, f"{card.address} {split}", "graph")
-    nameless = np.flatnonzero(found == NO_CLASS)
+    nameless = np.flatnonzero(answered == NO_CLASS)
     if len(nameless):
         first = int(nameless[0])
         logger.warning(
             "%d of %d answers name no class and count as wrong, the first in line %d of %s: %r",
-            *(len(nameless), len(found), first + 1, path, texts[first][:80]),
+            *(len(nameless), len(answered), first + 1, path, texts[first][:80]),
         )
-    return found
+    return answered

@@ -36,11 +36,11 @@ _ROWS = {
     Location.NODE: "a row per node, graph after graph,",
     Location.EDGE: "a row per column of edge_index, graph after graph,",
 }
-_AT_ONCE = 4096
+_READING_BATCH = 4096
 
 
 def _content(feature: Feature) -> str:
-    """Return what a prediction of a feature is, in words."""
+    """Return a description of a prediction of a feature."""
     if feature.kind is Kind.MASK:
         return "a probability or a label"
     if feature.kind is Kind.CATEGORICAL:
@@ -68,7 +68,7 @@ class PredictTask(Task):
         rules_of(self.card)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
-        """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
+        """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
         from graphbench.models.losses import losses
 
         return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
@@ -103,21 +103,21 @@ class PredictTask(Task):
 
         See ``trivial_scores`` and ``rule_predictions``.
         """
-        found: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
+        by_predictor: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
         names = (self.card.metrics.primary, *self.card.metrics.also)
         rules = rule_predictions(self.card, samples)
         for output in self.card.outputs:
             fitting = [name for name in names if output.kind in _kinds_of(name)]
             if not fitting:
                 continue
-            known, _ = self._targets(train, output)
+            train_truth, _ = self._targets(train, output)
             truth, owners = self._targets(samples, output)
             ruled = {rule: self._labelled(samples, output, values[output.name])[0] for rule, values in rules.items()}
-            measured = trivial_scores(output, known, truth, owners, fitting)
+            measured = trivial_scores(output, train_truth, truth, owners, fitting)
             measured |= scores_of_predictors(output, truth, ruled, owners, fitting)
             for predictor, scores in measured.items():
-                found.setdefault(predictor, {})[output.name] = scores
-        return {predictor: self._joined(own) for predictor, own in found.items()}
+                by_predictor.setdefault(predictor, {})[output.name] = scores
+        return {predictor: self._joined(by_output) for predictor, by_output in by_predictor.items()}
 
     def _targets(self, samples: Samples, output: Feature) -> tuple[Any, Any]:
         """Return the targets of samples that have a label, and the graph of every row; None for rows of graphs."""
@@ -138,24 +138,24 @@ class PredictTask(Task):
         rows = labelled if owners is None else labelled[owners]
         return values[rows], None if owners is None else owners[rows]
 
-    def _joined(self, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    def _joined(self, by_output: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """Return the scores of one predictor as an evaluator of several outputs names them."""
         if len(self.card.outputs) == 1:
-            return dict(next(iter(own.values())))
+            return dict(next(iter(by_output.values())))
         weights = self.card.task.weights
-        found: dict[str, float] = {}
-        for name in dict.fromkeys(chain.from_iterable(own.values())):
-            values = {output: scores[name] for output, scores in own.items() if name in scores}
+        joined: dict[str, float] = {}
+        for name in dict.fromkeys(chain.from_iterable(by_output.values())):
+            values = {output: scores[name] for output, scores in by_output.items() if name in scores}
             total = sum(weights.get(output, 1.0) for output in values)
-            found[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
-            found |= {f"{name}_{output}": value for output, value in values.items()}
-        return found
+            joined[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
+            joined |= {f"{name}_{output}": value for output, value in values.items()}
+        return joined
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), with one row per item of every output."""
         arrays = rows_of_output(read_arrays(path, most_array_bytes(split)), [f.name for f in self.card.outputs], path)
         taken = dict.fromkeys(arrays, 0)
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_READING_BATCH):
             stops = {name: first + len(batch[name]) for name, first in taken.items()}
             if any(stop > len(arrays[name]) for name, stop in stops.items()):
                 self._refuse_rows(arrays, split, path)
@@ -169,7 +169,7 @@ class PredictTask(Task):
         return self.endings if has_named_classes(self.card) else tuple(e for e in self.endings if e not in OF_WORDS)
 
     def describe_rows(self) -> str:
-        """Return what a row of every output's array stands for and holds."""
+        """Return the meaning and the content of a row of every output's array."""
         rows = [f"{_ROWS[feature.location]} with {_content(feature)}" for feature in self.card.outputs]
         if len(rows) == 1:
             return rows[0]
@@ -178,7 +178,9 @@ class PredictTask(Task):
 
     def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
         """Raise an error that names the first output whose array has not one row per item."""
-        expected = {f.name: sum(len(batch[f.name]) for batch in split.batches(_AT_ONCE)) for f in self.card.outputs}
+        expected = {
+            f.name: sum(len(batch[f.name]) for batch in split.batches(_READING_BATCH)) for f in self.card.outputs
+        }
         wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
         raise EvaluationError(
             f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
@@ -187,18 +189,18 @@ class PredictTask(Task):
         )
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
-        """Return the scores of a file of predictions; of names of classes, those that name none count as wrong."""
+        """Return the scores of a file of predictions; in a file of class names, an unknown name counts as wrong."""
         if not are_words(path):
             return super().score_file(path, split, scores)
         answered = classes_of_words(self.card, path, len(split), split.split)
-        batches = list(split.batches(_AT_ONCE))
+        batches = list(split.batches(_READING_BATCH))
         truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in batches])
         score = score_answers(self.card, truth, answered)
         score.samples = joined(map(ids_of, batches))
         return {split.split: score}
 
     def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
-        """Write an array per output to a ``.npz`` file; that of a single output is named ``y_pred``."""
+        """Write an array per output to a ``.npz`` file; the array of a single output is named ``y_pred``."""
         parts: dict[str, list[Any]] = {f.name: [] for f in self.card.outputs}
         for batch in predictions:
             for name, rows in parts.items():

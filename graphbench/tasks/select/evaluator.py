@@ -31,7 +31,7 @@ def par(times: Any, cutoff: float, factor: float = 10.0, solved: Any = None) -> 
     Args:
         times: Times of the runs, in seconds, float or int ``[runs]``, array, tensor or list; from 0 on.
         cutoff: Time at which runs are stopped, in seconds, positive.
-        factor: What an unsolved run counts, in cutoffs, from 1 on.
+        factor: Cost of an unsolved run, in cutoffs, from 1 on.
         solved: bool ``[runs]``, whether each run has solved its instance; None if the times alone tell.
 
     Raises:
@@ -66,14 +66,14 @@ def closed_gap(costs: Any, choices: Any, train_costs: Any, overhead: Any = 0.0) 
     ``(SBS - s) / (SBS - VBS)`` of the mean costs (GraphBench, section 3.3.1) of
 
     - ``SBS``: the single best algorithm, the one with the lowest mean cost on the training split. If the mean costs of
-      several are equal (within a relative 1e-9), SBS is the mean of what these cost on the instances that are scored,
+      several are equal (within a relative 1e-9), SBS is the mean of their costs on the instances that are scored,
       so that neither the order of the algorithms nor the scored costs decide the tie.
     - ``VBS``: the virtual best algorithm, the cheapest one of each instance.
     - ``s``: the choices, with the overhead of making them. Overhead is never added to SBS or VBS.
 
-    1 is the virtual best algorithm, 0 the single best one, and what is worse is below 0, without a limit. Where SBS
-    and VBS cost the same on the scored instances (within a relative 1e-12), there is no gap: the value is 0 if s costs
-    no more, else ``(SBS - s) / SBS``, which is below 0. The value is always finite and at most 1.
+    1 is the virtual best algorithm, 0 the single best one, and worse choices have values below 0, without a limit.
+    Where SBS and VBS cost the same on the scored instances (within a relative 1e-12), there is no gap: the value is 0
+    if s costs no more, else ``(SBS - s) / SBS``, which is below 0. The value is always finite and at most 1.
 
     An overhead does not turn a run that ended just before its cutoff into an unsolved one.
 
@@ -104,15 +104,15 @@ def closed_gap(costs: Any, choices: Any, train_costs: Any, overhead: Any = 0.0) 
 
 
 class SelectionEvaluator(BaseEvaluator):
-    """Scores choices of algorithms: what ``Evaluator`` returns for a task of the type ``select``.
+    """Scores choices of algorithms; returned by ``Evaluator`` for a task of the type ``select``.
 
     Arguments of :meth:`evaluate` and :meth:`update`, for S instances and K algorithms in the order of the outputs:
 
     - ``y_true``: the costs, float ``[S, K]``, or a mapping output -> ``[S]``; or the graphs that hold them.
-    - ``y_pred``: int ``[S]``, the number of the chosen algorithm; float ``[S, K]``, probabilities or logits, of which
-      the highest is chosen; or a mapping output -> ``[S]``, predicted costs, of which the lowest is chosen. Of equal
+    - ``y_pred``: int ``[S]``, the number of the chosen algorithm; float ``[S, K]``, probabilities or logits (the
+      highest is chosen); or a mapping output -> ``[S]``, predicted costs (the lowest is chosen). Of equal
       ones the output that comes first in the alphabet is chosen, wherever its column is.
-    - ``overhead``: what making the choices cost, in the unit of the costs, a number or ``[S]``; None for the
+    - ``overhead``: the cost of making the choices, in the unit of the costs, a number or ``[S]``; None for the
       evaluator's own. It is added to the costs of the choices alone.
 
     Attributes:
@@ -138,11 +138,11 @@ class SelectionEvaluator(BaseEvaluator):
             outputs: The costs of the algorithms, scalars of graphs.
             primary: Name of the metric that ranks models.
             also: Further metrics.
-            scores: What floating-point predictions are: ``"logit"`` (any numbers; the default), ``"probability"`` (in
+            scores: Scale of floating-point predictions: ``"logit"`` (any numbers; the default), ``"probability"`` (in
                 [0, 1]), or ``"label"`` for numbers of algorithms.
             expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of instances.
             train_costs: Output -> mean cost on the training split.
-            overhead: What making a choice costs, in the unit of the costs: a number, or the name of the field of the
+            overhead: Cost of making a choice, in the unit of the costs: a number, or the name of the field of the
                 graphs that holds one for each, or several names, whose sum it is.
 
         Raises:
@@ -167,7 +167,7 @@ class SelectionEvaluator(BaseEvaluator):
         self.reset()
 
     def __repr__(self) -> str:
-        """Return the outputs, the metrics, and what floating-point predictions are."""
+        """Return the outputs, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
         return f"SelectionEvaluator({', '.join(self.names)}; {names}; scores={self.scores.value!r})"
 
@@ -188,8 +188,8 @@ class SelectionEvaluator(BaseEvaluator):
         if batch is not None:
             raise EvaluationError("batch is given, but every row is an instance of its own; leave batch out")
         graphs = one_batch(y_true) if is_graphs(y_true) else None
-        found = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
-        table = self._table(found, "y_true")
+        targets = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
+        table = self._table(targets, "y_true")
         costs = checked_costs(table, "y_true", len(self.names))
         choices = self._choices(y_pred, len(costs), table.dtype)
         overhead = self._own_overhead(graphs) if overhead is None else overhead
@@ -205,21 +205,21 @@ class SelectionEvaluator(BaseEvaluator):
         values, undefined = self.values(lambda m: m.value(sums))
         return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs, undefined=undefined)
 
-    def _table(self, found: Any, name: str) -> NDArray[Any]:
+    def _table(self, values: Any, name: str) -> NDArray[Any]:
         """Return an array, or the arrays of a mapping as the columns of one."""
-        if not isinstance(found, Mapping):
-            return as_array(found, name)
-        missing = [output for output in self.names if output not in found]
+        if not isinstance(values, Mapping):
+            return as_array(values, name)
+        missing = [output for output in self.names if output not in values]
         if missing:
-            raise EvaluationError(f"{name} lacks the output {missing[0]!r}; it has {', '.join(map(str, found))}")
-        columns = [as_array(found[output], f"{name}[{output!r}]") for output in self.names]
+            raise EvaluationError(f"{name} lacks the output {missing[0]!r}; it has {', '.join(map(str, values))}")
+        columns = [as_array(values[output], f"{name}[{output!r}]") for output in self.names]
         lengths = {output: column.size for output, column in zip(self.names, columns, strict=True)}
         if len(set(lengths.values())) > 1:
             raise EvaluationError(f"{name} has columns of different lengths: {lengths}; give one value per instance")
         return np.stack([column.reshape(-1) for column in columns], axis=1)
 
     def _choices(self, y_pred: Any, count: int, dtype: np.dtype[Any]) -> NDArray[np.int64]:
-        """Return the column that predictions choose for each instance; ``dtype`` is that of the true costs."""
+        """Return the column that predictions choose for each instance; ``dtype`` is the dtype of the true costs."""
         values = self._table(y_pred, "y_pred")
         if not isinstance(y_pred, Mapping) and (values.dtype.kind != "f" or self.scores is ScoreScale.LABEL):
             return _checked_choices(values, "y_pred", count, len(self.names))
@@ -256,7 +256,7 @@ def checked_costs(costs: Any, name: str, columns: int | None = None) -> Floats:
 
     Args:
         costs: Array or tensor.
-        name: What messages call it.
+        name: Name of the argument in messages.
         columns: The number of algorithms, if it is known.
 
     Raises:
@@ -290,11 +290,11 @@ def checked_train_costs(train_costs: Any, names: Sequence[str]) -> dict[str, flo
 
 
 def _choice_metric(name: str) -> Any:
-    found = metric(name)
-    if found.accumulator is not SelectionSums:
+    choice_metric = metric(name)
+    if choice_metric.accumulator is not SelectionSums:
         able = ", ".join(m.name for m in METRICS.values() if m.accumulator is SelectionSums)
         raise EvaluationError(f"the metric {name!r} cannot score the choice of an algorithm; use some of {able}")
-    return found
+    return choice_metric
 
 
 def _checked_choices(values: NDArray[Any], name: str, count: int, algorithms: int) -> NDArray[np.int64]:

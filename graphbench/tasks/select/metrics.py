@@ -1,4 +1,4 @@
-"""Running sums of the costs of chosen algorithms, beside those of the single best and the virtual best one."""
+"""Running sums of the costs of the chosen, the single best and the virtual best algorithms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SelectedInstances:
     Attributes:
         costs: float64 ``[S, K]``, the cost of each algorithm, positive.
         choices: int64 ``[S]``, the column of the chosen algorithm.
-        overhead: float64 ``[S]``, what making the choice cost, in the unit of the costs.
+        overhead: float64 ``[S]``, the cost of making the choice, in the unit of the costs.
     """
 
     costs: Floats
@@ -56,29 +56,29 @@ class SelectionSums:
     def add(self, selected: SelectedInstances) -> None:
         """Take one update."""
         costs = selected.costs
-        own = costs[np.arange(len(costs)), selected.choices]
+        chosen_costs = costs[np.arange(len(costs)), selected.choices]
         best = costs.min(axis=1)
         self.graphs += len(costs)
-        self.chosen += float((own + selected.overhead).sum())
+        self.chosen += float((chosen_costs + selected.overhead).sum())
         self.best += float(best.sum())
-        self.right += int(np.count_nonzero(own == best))
+        self.right += int(np.count_nonzero(chosen_costs == best))
         total = costs.sum(axis=0)
         self.costs = total if self.costs is None else self.costs + total
         tallied(self, selected)
 
     def shares(self, selected: SelectedInstances) -> Floats | None:
-        """Return what each instance adds."""
+        """Return the contribution of each instance."""
         costs, best = selected.costs, selected.costs.min(axis=1)
-        own = costs[np.arange(len(costs)), selected.choices]
-        each = np.stack([np.ones(len(costs)), own + selected.overhead, best, own == best], axis=1)
+        chosen_costs = costs[np.arange(len(costs)), selected.choices]
+        each = np.stack([np.ones(len(costs)), chosen_costs + selected.overhead, best, chosen_costs == best], axis=1)
         return np.concatenate([each, costs], axis=1)
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such choices with other totals."""
-        found = type(self)()
-        found.graphs, found.chosen, found.best, found.right = totals[:4].tolist()
-        found.costs, found.train_costs = totals[4:], self.train_costs
-        return found
+        sums = type(self)()
+        sums.graphs, sums.chosen, sums.best, sums.right = totals[:4].tolist()
+        sums.costs, sums.train_costs = totals[4:], self.train_costs
+        return sums
 
 
 def mean_cost(sums: SelectionSums) -> float:
@@ -128,7 +128,7 @@ def gap_closed(single_best: float, selector: float, virtual_best: float) -> floa
     """Return the share of the gap between two algorithms that a selector closes (GraphBench, section 3.3.1).
 
     ``(single_best - selector) / (single_best - virtual_best)``: 1 for the virtual best, 0 for the single best, and
-    below 0 for what is worse. Where the single best algorithm is the virtual best one on the instances that are scored,
+    below 0 for worse choices. Where the single best algorithm is the virtual best one on the instances that are scored,
     there is no gap to close: the value is then 0 for a selector that costs no more, and
     ``(single_best - selector) / single_best``, which is below 0, for one that costs more.
 

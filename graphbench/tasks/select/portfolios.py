@@ -35,7 +35,7 @@ class Portfolio:
 def best_portfolios(costs: Any, algorithms: Sequence[str], *, beam: int = BEAM) -> tuple[Portfolio, ...]:
     """Return the best portfolio of every size, by beam search (GraphBench, section 3.3.1).
 
-    A portfolio is judged by the mean cost of its virtual best algorithm, the cheapest member on each instance. The
+    A portfolio is scored by the mean cost of its virtual best algorithm, the cheapest member on each instance. The
     search extends the ``beam`` best distinct sets of a size by every other algorithm. It is exhaustive as long as a
     beam holds all sets of a size, with the default for up to 11 algorithms. Of sets with equal costs the one whose
     names come first in the alphabet is the best, whatever the order of the columns.
@@ -53,8 +53,8 @@ def best_portfolios(costs: Any, algorithms: Sequence[str], *, beam: int = BEAM) 
         ArgumentError: If ``beam`` is no whole number from 1 on.
 
     Example:
-        >>> for found in best_portfolios([[1.0, 9.0, 4.0], [9.0, 1.0, 4.0]], ["a", "b", "c"]):
-        ...     print(found.cost, *found.algorithms)
+        >>> for portfolio in best_portfolios([[1.0, 9.0, 4.0], [9.0, 1.0, 4.0]], ["a", "b", "c"]):
+        ...     print(portfolio.cost, *portfolio.algorithms)
         4.0 c
         1.0 a b
         1.0 a b c
@@ -68,15 +68,15 @@ def best_portfolios(costs: Any, algorithms: Sequence[str], *, beam: int = BEAM) 
     table = np.asfortranarray(table[:, order])
     names = [algorithms[k] for k in order]
     kept: list[tuple[int, ...]] = [()]
-    exhaustive, found = True, []
+    exhaustive, portfolios = True, []
     for _ in range(count):
         ranked = _ranked(table, kept)
         cost, best = ranked[0]
         members = {names[k] for k in best}
-        found.append(Portfolio(tuple(name for name in algorithms if name in members), cost, exhaustive))
+        portfolios.append(Portfolio(tuple(name for name in algorithms if name in members), cost, exhaustive))
         exhaustive = exhaustive and len(ranked) <= beam
         kept = [members for _, members in ranked[:beam]]
-    return tuple(found)
+    return tuple(portfolios)
 
 
 def _ranked(table: Floats, sets: Iterable[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:

@@ -1,4 +1,4 @@
-"""Algorithm selection: for every instance a model chooses one of several algorithms, each of which has a cost."""
+"""Algorithm selection: for every instance a model chooses one of several algorithms, each with a cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOSS = "choice"
-_AT_ONCE = 256
+_READING_BATCH = 256
 _READS = "reads"
 _SETTINGS = ("train_costs", "overhead")
 
@@ -49,15 +49,15 @@ class SelectTask(Task):
     """Choose one of K algorithms for every instance: ``task: {type: select}``, with K outputs ``[graph, scalar]``.
 
     Each output is the cost of an algorithm on the instance, in seconds or another unit: positive, and with penalties
-    for unsolved instances applied. What a model returns for an output is read as a cost: the lower, the better. With
+    for unsolved instances applied. The model's value for an output is read as a cost: the lower, the better. With
     ``c = t / m``, where ``t`` are costs and ``m`` is the mean cost of all algorithms on the training split, logits are
-    ``-c`` of what the model returns, probabilities their softmax, and the loss is that of GraphBench, section 3.3.1,
-    ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: that of costs in units of ``m``.
+    ``-c`` of the model's values, probabilities their softmax, and the loss is the one of GraphBench, section 3.3.1,
+    ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: the costs are in units of ``m``.
 
     The facts of the training split are the mean costs of the algorithms there, by output: the single best algorithm of
     ``closed_gap`` follows from them. They are taken from the settings, else from the card, else from the dataset.
 
-    Settings of the card, ``task.options``: ``overhead``, what making a choice costs, in the unit of the costs: a
+    Settings of the card, ``task.options``: ``overhead``, the cost of making a choice, in the unit of the costs: a
     number, or the name of a scalar feature of graphs that holds it for each instance. It counts for every model.
     """
 
@@ -73,7 +73,7 @@ class SelectTask(Task):
             card: The card.
             surrogate: None; costs are learned from targets.
             decoding: How choices are scored: ``train_costs`` (output -> mean cost on the training split) and
-                ``overhead``, in place of those of the card.
+                ``overhead``, in place of the values on the card.
 
         Raises:
             CardError: If the outputs are not two or more scalars of graphs, or ``task.options`` are not allowed.
@@ -87,9 +87,9 @@ class SelectTask(Task):
         overhead = settings.get("overhead", card.task.options.get("overhead", 0.0))
         self._cost_of_input = dict(overhead) if isinstance(overhead, Mapping) else {}
         self.overhead = tuple(self._cost_of_input.values()) or overhead
-        given = settings.get("train_costs")
-        if given is not None:
-            self.facts = given
+        train_costs = settings.get("train_costs")
+        if train_costs is not None:
+            self.facts = train_costs
         elif set(self.facts) != set(self.names):  # measured for other outputs
             self.facts = {}
         if settings:
@@ -106,8 +106,8 @@ class SelectTask(Task):
         where, outputs, options = f"{self.card.path} ({self.card.address})", self.card.outputs, self.card.task.options
         wrong = [f for f in outputs if (f.location, f.kind, f.width) != (Location.GRAPH, Kind.SCALAR, 1)]
         if wrong or len(outputs) < 2:
-            what = f"{wrong[0].name!r} is [{wrong[0].location}, {wrong[0].type_name}]" if wrong else "there is one"
-            raise CardError(f"{where}: a select task needs two or more outputs [output, graph, scalar]; {what}")
+            problem = f"{wrong[0].name!r} is [{wrong[0].location}, {wrong[0].type_name}]" if wrong else "there is one"
+            raise CardError(f"{where}: a select task needs two or more outputs [output, graph, scalar]; {problem}")
         if self.card.task.weights:
             raise CardError(f"{where}: the outputs of a select task make one choice; leave task.weights out")
         unknown = sorted(set(options) - {"overhead"})
@@ -140,13 +140,13 @@ class SelectTask(Task):
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Names of the algorithms: those of the outputs, without the ending that all share, such as ``_cost``."""
+        """Names of the algorithms: the names of the outputs without their common ending, such as ``_cost``."""
         endings = {name.rpartition("_")[2] for name in self.names}
         shared = len(endings) == 1 and all("_" in name.strip("_") for name in self.names)
         return tuple(name.rpartition("_")[0] for name in self.names) if shared else self.names
 
     def configure(self, model: Any) -> None:
-        """Count what those inputs cost that the model reads, where the card says what inputs cost."""
+        """Count the costs of the inputs that the model reads, where the card states costs of inputs."""
         if self._cost_of_input:
             ignored = getattr(model, "ignore", ())
             self.overhead = tuple(cost for name, cost in self._cost_of_input.items() if name not in ignored)
@@ -160,7 +160,7 @@ class SelectTask(Task):
     def cost_table(self, split: GraphDataset) -> NDArray[np.float64]:
         """Return the costs of the algorithms on the instances of a split that have a label, float64 ``[S, K]``."""
         if split.is_changed:
-            batches = [[batch[name].numpy() for name in self.names] for batch in split.batches(_AT_ONCE)]
+            batches = [[batch[name].numpy() for name in self.names] for batch in split.batches(_READING_BATCH)]
             columns = [np.concatenate(parts).reshape(-1) for parts in zip(*batches, strict=True)]
         else:
             chosen = split.graph_numbers
@@ -197,7 +197,7 @@ class SelectTask(Task):
         return {LOSS: int(batch.num_graphs)}
 
     def _logits(self, outputs: Mapping[str, Tensor]) -> Tensor:
-        """Return the logits of the algorithms, float32 ``[S, K]``: in units, minus what the model returns."""
+        """Return the logits of the algorithms, float32 ``[S, K]``: in units, minus the model's values."""
         import torch
 
         unit = self._mean_training_cost()
@@ -253,14 +253,14 @@ class SelectTask(Task):
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
         """Return which algorithm is the single best one on the training split."""
         lowest = min(self.facts.values(), default=0.0)
-        known = dict(zip(self.names, self.algorithms, strict=True))
-        best = sorted(known[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
+        algorithm_of = dict(zip(self.names, self.algorithms, strict=True))
+        best = sorted(algorithm_of[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
         return [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
 
     # ------------------------------------------------------------------------------------------------ files
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
-        """Return the scores of a file; inputs cost what the card says if the file does not say that they are unread.
+        """Return the scores of a file; the card's costs of inputs are added unless the file says that they are unread.
 
         An array ``reads`` of the file holds the names of the inputs that the selector reads.
         """
@@ -278,13 +278,15 @@ class SelectTask(Task):
 
     def _costs_of(self, inputs: Iterable[str], path: Path) -> tuple[str, ...]:
         """Return the features that hold the costs of inputs."""
-        known = {f.name for f in self.card.inputs}
-        if unknown := [name for name in inputs if name not in known]:
-            raise EvaluationError(f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(known))}")
+        input_names = {f.name for f in self.card.inputs}
+        if unknown := [name for name in inputs if name not in input_names]:
+            raise EvaluationError(
+                f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(input_names))}"
+            )
         return tuple(self._cost_of_input[name] for name in inputs if name in self._cost_of_input)
 
     def describe_rows(self) -> str:
-        """Return what a row stands for."""
+        """Return the meaning of a row."""
         return "a row per instance with the number of an algorithm or a score for each, or an array of costs per output"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
@@ -294,9 +296,9 @@ class SelectTask(Task):
         is chosen), or an array ``[S]`` of every output (predicted costs, of which the lowest is chosen); or it is a
         text with the name of an algorithm in every line.
         """
-        found = {SINGLE: self._named_choices(path)} if are_words(path) else self._read_arrays(path, split)
-        single = not any(name in found for name in self.names)
-        arrays = rows_of_output(found, [SINGLE] if single else self.names, path)
+        arrays_of_file = {SINGLE: self._named_choices(path)} if are_words(path) else self._read_arrays(path, split)
+        single = not any(name in arrays_of_file for name in self.names)
+        arrays = rows_of_output(arrays_of_file, [SINGLE] if single else self.names, path)
         for name, rows in arrays.items():
             if len(rows) != len(split):
                 raise EvaluationError(
@@ -312,13 +314,13 @@ class SelectTask(Task):
                 ", ".join(self.names),
             )
         first = 0
-        for batch in split.batches(_AT_ONCE):
-            own = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
-            yield batch, own[SINGLE] if single else own
+        for batch in split.batches(_READING_BATCH):
+            predictions = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
+            yield batch, predictions[SINGLE] if single else predictions
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the logits of all instances, float32 ``[S, K]``, and what the model reads, to a ``.npz`` file."""
+        """Write the logits of all instances, float32 ``[S, K]``, and the names of paid inputs to a ``.npz`` file."""
         arrays = {SINGLE: np.concatenate([np.asarray(rows) for rows in predictions])}
         if self._cost_of_input:
             paid = self.overhead if isinstance(self.overhead, tuple) else ()

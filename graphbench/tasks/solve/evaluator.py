@@ -66,7 +66,7 @@ def decode(problem: str | Problem, batch: Any, scores: Any, *, scale: str = "log
         batch: A PyG ``Batch`` or ``Data``, or a list of ``Data``: graphs that the problem has.
         scores: Array or tensor on any device, or a list of one per graph: ``[N]``, or ``[N, K]`` where the decoder
             takes them.
-        scale: What the scores are: ``"logit"`` or ``"probability"``.
+        scale: Scale of the scores: ``"logit"`` or ``"probability"``.
         **options: Options of the decoder.
 
     Raises:
@@ -90,13 +90,13 @@ def _checked_graphs(problem: Problem, batch: Any) -> tuple[Any, NDArray[np.int64
     """
     batch = _one_batch(batch)
     ptr = np.ascontiguousarray(_node_ptr(batch), np.int64)
-    found = {name: getattr(batch, name, None) for name in problem.fields}
-    fields = {name: as_array(values, name) for name, values in found.items() if values is not None}
+    attributes = {name: getattr(batch, name, None) for name in problem.fields}
+    fields = {name: as_array(values, name) for name, values in attributes.items() if values is not None}
     return problem.checked(ptr, as_array(batch.edge_index, "edge_index"), fields), ptr
 
 
 class SolutionEvaluator(BaseEvaluator):
-    """Scores solutions of a problem: what ``Evaluator("co/rb_small:mis")`` returns.
+    """Scores solutions of a problem; returned by ``Evaluator("co/rb_small:mis")``.
 
     In place of targets it takes the graphs, with the fields of the best known value and of the bound where known, such
     as ``mis_value`` and ``mis_bound`` (int or float ``[G]``, -1 where a graph has none); without them the metrics
@@ -122,7 +122,7 @@ class SolutionEvaluator(BaseEvaluator):
 
         Args:
             dataset: A dataset's address or card, e.g. ``co/rb_small:mis``, or a problem's name, e.g. ``"mis"``.
-            scores: What floating-point predictions are: ``"logit"``, ``"probability"``, or ``"label"`` for solutions;
+            scores: Scale of floating-point predictions: ``"logit"``, ``"probability"``, or ``"label"`` for solutions;
                 None is ``"logit"``, the default of tasks whose solutions are decoded. Boolean and integer predictions
                 are always solutions.
             expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of graphs.
@@ -147,7 +147,7 @@ class SolutionEvaluator(BaseEvaluator):
         self.reset()
 
     def __repr__(self) -> str:
-        """Return the problem, the metrics, and what floating-point predictions are."""
+        """Return the problem, the metrics, and the scale of floating-point predictions."""
         names = ", ".join(m.name for m in self.metrics)
         return f"SolutionEvaluator({self.problem.short_name}; {names}; scores={self.scores.value!r})"
 
@@ -228,9 +228,9 @@ def _checked_names(names: Sequence[str], problem: Problem) -> tuple[str, ...]:
     able = (problem.objective, *FURTHER_METRICS)
     for name in names:
         if name not in able:
-            what = "scores predictions, not" if metric(name).kinds else "cannot score"
+            verb = "scores predictions, not" if metric(name).kinds else "cannot score"
             raise EvaluationError(
-                f"the metric {name!r} {what} solutions of {problem.short_name}; use some of {', '.join(able)}"
+                f"the metric {name!r} {verb} solutions of {problem.short_name}; use some of {', '.join(able)}"
             )
     return tuple(dict.fromkeys(names))
 

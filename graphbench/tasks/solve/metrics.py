@@ -24,7 +24,7 @@ class SolvedGraphs:
         values: int64 ``[G]``, the objective of each solution.
         maximise: Whether larger objectives are better.
         labels: int64 ``[G]``, the best known objective, -1 where none is known; None if none is.
-        bounds: int64 ``[G]``, what no objective can pass, -1 where unknown; None if none is.
+        bounds: int64 ``[G]``, limits that no objective can pass, -1 where unknown; None if none is.
         seconds: Seconds spent on all of them; None if not measured.
     """
 
@@ -76,14 +76,14 @@ class SolutionSums:
         tallied(self, solved)
 
     def shares(self, solved: SolvedGraphs) -> Floats | None:
-        """Return what each graph adds to the objective and to the number of graphs; other means have no replicates."""
+        """Return the contribution of each graph to objective and number of graphs; other means have no replicates."""
         return np.stack([solved.values, np.ones(len(solved.values))], axis=1).astype(np.float64)
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such objectives with other totals."""
-        found = type(self)()
-        found.objective, found.graphs = totals.tolist()
-        return found
+        sums = type(self)()
+        sums.objective, sums.graphs = totals.tolist()
+        return sums
 
 
 def mean_objective(sums: SolutionSums) -> float:
@@ -130,16 +130,16 @@ def _where_known(values: _Ints, reference: _Ints | None) -> tuple[_Ints, _Ints]:
 
 
 def _ratios(values: _Ints, reference: _Ints, maximise: bool) -> NDArray[np.float64]:
-    """Return how good values are beside a reference: 1 as good, below 1 worse."""
+    """Return the quality of values relative to a reference: 1 as good, below 1 worse."""
     part, whole = (values, reference) if maximise else (reference, values)
     return np.where(whole == part, 1.0, part / np.maximum(whole, 1))
 
 
-def _refuse_any(wrong: NDArray[np.bool_], values: _Ints, reference: _Ints, what: str) -> None:
+def _refuse_any(wrong: NDArray[np.bool_], values: _Ints, reference: _Ints, noun: str) -> None:
     if wrong.any():
         i = int(wrong.argmax())
         raise EvaluationError(
-            f"a feasible solution has the value {values[i]}, but {what} is {reference[i]}: that is wrong, or belongs "
+            f"a feasible solution has the value {values[i]}, but {noun} is {reference[i]}: that is wrong, or belongs "
             "to another graph"
         )
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
 
-_MOST_COLUMNS = 16  # of scores of a node, such as those of colours
-_AT_ONCE = 4096
+_MAX_COLUMNS = 16  # of scores of a node, such as the scores of colours
+_READING_BATCH = 4096
 
 
 class SolveTask(Task):
@@ -112,7 +112,7 @@ class SolveTask(Task):
         from graphbench.data.components.domain import find_labeller
 
         rules = [find_labeller(name).baselines(samples) for name in self.card.labellers]
-        return {name: self._scores_of(samples, values) for found in rules for name, values in found.items()}
+        return {name: self._scores_of(samples, values) for by_rule in rules for name, values in by_rule.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the labels."""
@@ -127,9 +127,9 @@ class SolveTask(Task):
         """Return the scores of solutions that have these objectives, of the graphs that have a label."""
         from graphbench.data.store.labels import is_unlabelled
 
-        problem, known = self.problem, ~is_unlabelled(self.card, samples.values)
+        problem, is_labelled = self.problem, ~is_unlabelled(self.card, samples.values)
         values, labels, bounds = (
-            np.asarray(array)[known].astype(np.int64)
+            np.asarray(array)[is_labelled].astype(np.int64)
             for array in (objectives, samples.values[problem.value], samples.values[problem.bound])
         )
         sums = SolutionSums()
@@ -138,13 +138,13 @@ class SolveTask(Task):
         return {name: metric(name).value(sums) for name in names if metric(name).repeatable}
 
     def describe_rows(self) -> str:
-        """Return what a row stands for."""
+        """Return the meaning of a row."""
         return "a row per node, graph after graph, with its part of a solution or with scores that are decoded"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, rows): solutions, or scores that are decoded; one row per node, graph after graph."""
         name, nodes = self.card.outputs[0].name, int(split.flat.node_ptr[-1])
-        most_bytes = most_array_bytes(split, items=nodes, columns=_MOST_COLUMNS)
+        most_bytes = most_array_bytes(split, items=nodes, columns=_MAX_COLUMNS)
         loaded = rows_of_output(read_arrays(path, most_bytes), [name], path)[name]
         if len(loaded) != nodes:
             raise EvaluationError(
@@ -152,7 +152,7 @@ class SolveTask(Task):
                 f"nodes here; write one row per node, graph after graph, and {SAME_LIMIT}"
             )
         first = 0
-        for batch in split.batches(_AT_ONCE):
+        for batch in split.batches(_READING_BATCH):
             yield batch, loaded[first : first + batch.num_nodes]
             first += batch.num_nodes
 

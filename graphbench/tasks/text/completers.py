@@ -20,7 +20,7 @@ class CausalModel:
     Args:
         model: A ``transformers`` model with ``generate``.
         tokenizer: Its tokenizer.
-        name: Model and settings in words, for the file of answers; the model's own name or path if None.
+        name: Model and settings in words, for the file of answers; the model's name or path if None.
         stop: Text behind which nothing is generated or kept; None lets the model end where it wants.
     """
 
@@ -59,14 +59,14 @@ class CausalModel:
     def context(self) -> int | None:
         """The most tokens the model was made for, or None if it does not say."""
         config = self.model.config
-        found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        return int(found) if found else None
+        length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        return int(length) if length else None
 
     def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
-        """Return what the model writes after each text.
+        """Return the model's continuation of each text.
 
         Args:
-            texts: What it reads.
+            texts: The prompts.
             characters: Longest output worth waiting for; a token is at least one character.
 
         Raises:
@@ -86,10 +86,10 @@ class CausalModel:
         )
         criteria = library.StoppingCriteriaList([self._stopping(ids.shape[1], self.stop)] if self.stop else [])
         with torch.inference_mode():
-            found = self.model.generate(
+            tokens = self.model.generate(
                 input_ids=ids, attention_mask=mask, generation_config=settings, stopping_criteria=criteria
             )
-        outputs = self._text(found[:, ids.shape[1] :])
+        outputs = self._text(tokens[:, ids.shape[1] :])
         return [output.split(self.stop)[0] if self.stop else output for output in outputs]
 
     def _tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -101,8 +101,8 @@ class CausalModel:
         return ids.to(self.model.device), mask.to(self.model.device)
 
     def _ends(self) -> Any:
-        own = getattr(self.model.generation_config, "eos_token_id", None)
-        return own if own is not None else self.tokenizer.eos_token_id
+        end_token = getattr(self.model.generation_config, "eos_token_id", None)
+        return end_token if end_token is not None else self.tokenizer.eos_token_id
 
     def _text(self, ids: Tensor) -> list[str]:
         decoded: list[str] = self.tokenizer.batch_decode(

@@ -24,7 +24,7 @@ class _Sums(FeatureSums):
 
 
 class TextEvaluator(FeatureEvaluator):
-    """Scores texts: what ``Evaluator("clrs_text/bfs")`` returns.
+    """Scores texts; returned by ``Evaluator("clrs_text/bfs")``.
 
     Targets are references, a string per prompt; or a ``TextBatch`` or PyG graphs, which hold them and the problem
     sizes: then :meth:`groups` returns the score of every size.
@@ -41,9 +41,9 @@ class TextEvaluator(FeatureEvaluator):
         numbers = getattr(y_true, "numbers", None)
         sums.add(items if numbers is None else replace(items, samples=np.asarray(numbers)), graphs)
         for size in np.unique(sizes) if sizes is not None else ():
-            own = np.flatnonzero(np.asarray(sizes) == size).tolist()
+            rows = np.flatnonzero(np.asarray(sizes) == size).tolist()
             part = sums.by_size.setdefault(int(size), FeatureSums(self.metrics))
-            super().add(part, [references[i] for i in own], [y_pred[i] for i in own])
+            super().add(part, [references[i] for i in rows], [y_pred[i] for i in rows])
 
     def groups(self) -> dict[str, Score]:
         """Return the score of every problem size, as ``n<size>``, ascending."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 4096
+_READING_BATCH = 4096
 _WINDOW = 64  # batches among which texts are sorted by length
 
 
@@ -28,7 +28,7 @@ class Prompts:
     """The samples of a split as strings, in its order.
 
     Attributes:
-        prompts: What a model reads.
+        prompts: The texts that a model reads.
         references: The right answers.
         sizes: Problem sizes, the number of nodes.
         sample_ids: Which samples of which split these are; None where they are not known.
@@ -49,7 +49,7 @@ class Prompts:
             reference: Name of the output text.
         """
         prompts, references, sizes, ids = [], [], [], []
-        for batch in split.batches(_AT_ONCE) if len(split) else ():
+        for batch in split.batches(_READING_BATCH) if len(split) else ():
             prompts.extend(batch[prompt])
             references.extend(batch[reference])
             sizes.extend(np.diff(batch.ptr.numpy()).tolist())
@@ -87,7 +87,7 @@ class Corpus:
 
     Attributes:
         prompts: The prompts.
-        chosen: int64 ``[S]``, the numbers of those that fit.
+        chosen: int64 ``[S]``, the numbers of the prompts that fit.
         lengths: int64 ``[S]``, their characters, references included.
         left_out: Number of prompts that do not fit.
     """

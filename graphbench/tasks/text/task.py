@@ -66,7 +66,7 @@ class TextTask(Task):
 
     @property
     def size_name(self) -> str:
-        """What the size of a sample is called."""
+        """The noun for the size of a sample."""
         return "size"
 
     @property
@@ -98,8 +98,8 @@ class TextTask(Task):
         epoch, first = divmod(start, len(corpus) // min(size, len(corpus)))
         while True:
             for chosen in corpus.batches(size, seed, epoch)[first:]:
-                own = chosen[rank::parts]
-                yield corpus.prompts.take(own) if len(own) else None
+                numbers = chosen[rank::parts]
+                yield corpus.prompts.take(numbers) if len(numbers) else None
             epoch, first = epoch + 1, 0
 
     def validation_batches(self, split: GraphDataset, size: int) -> Iterable[Any]:
@@ -109,7 +109,7 @@ class TextTask(Task):
             yield corpus.prompts.take(chosen)
 
     def scoring_batches(self, split: GraphDataset, size: int, model: Any = None) -> Iterable[Any]:
-        """Yield all prompts, those of similar length together, and warn of those that the model cannot read."""
+        """Yield all prompts, grouped by similar length, and warn of prompts that the model cannot read."""
         prompts = Prompts.of(split, self.prompt, self.reference)
         unread = 0 if model is None else len(self._unread(prompts, model))
         if unread:
@@ -181,8 +181,8 @@ class TextTask(Task):
         from graphbench.evaluation.trivial import trivial_scores
 
         output = self.card.outputs[0]
-        known, truth = (own.values[output.name].strings() for own in (train, samples))
-        return trivial_scores(output, known, truth, None, (self.card.metrics.primary, *self.card.metrics.also))
+        train_truth, truth = (part.values[output.name].strings() for part in (train, samples))
+        return trivial_scores(output, train_truth, truth, None, (self.card.metrics.primary, *self.card.metrics.also))
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
         """Return which prompts were too long for the model."""
@@ -201,7 +201,7 @@ class TextTask(Task):
     # ------------------------------------------------------------------------------------------------ files
 
     def describe_rows(self) -> str:
-        """Return what a line is."""
+        """Return a description of a line."""
         return "one answer per line"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:

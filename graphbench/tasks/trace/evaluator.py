@@ -41,13 +41,14 @@ class _Sums:
 
     def __init__(self, metrics: Mapping[str, Sequence[Metric]]) -> None:
         self.accumulators: dict[str, dict[Any, Any]] = {
-            name: {m.accumulator: m.accumulator() for m in own} for name, own in metrics.items()
+            name: {m.accumulator: m.accumulator() for m in metrics_of_output}
+            for name, metrics_of_output in metrics.items()
         }
         self.graphs = self.items = 0
 
 
 class TraceEvaluator(SeveralOutputs):
-    """Scores all outputs of an algorithm: what ``Evaluator("clrs/bfs")`` returns. Masked positions are left out.
+    """Scores all outputs of an algorithm; returned by ``Evaluator("clrs/bfs")``. Masked positions are left out.
 
     Arguments of :meth:`evaluate` and :meth:`update`:
 
@@ -80,13 +81,13 @@ class TraceEvaluator(SeveralOutputs):
         )
         pairs = checked_outputs(self.outputs, truth, predicted, self.scores)
         for feature in self.outputs:
-            expected, found = pairs[feature.name]
+            expected, predictions = pairs[feature.name]
             metrics = self.metrics_of.get(feature.name, ())
             if metrics:
-                own = sums.accumulators[feature.name].values()
-                with_samples = any(m.needs_graphs for m in metrics) or any(has_tally(sums_) for sums_ in own)
-                items = _items(feature, expected, found, with_samples)
-                for accumulator in own:
+                accumulators = sums.accumulators[feature.name].values()
+                with_samples = any(m.needs_graphs for m in metrics) or any(has_tally(sums_) for sums_ in accumulators)
+                items = _items(feature, expected, predictions, with_samples)
+                for accumulator in accumulators:
                     accumulator.add(items)
             sums.items += expected.size
         sums.graphs += len(pairs[self.outputs[0].name][0])
@@ -94,7 +95,7 @@ class TraceEvaluator(SeveralOutputs):
     def primary_sums(self, sums: _Sums) -> Mapping[str, Any]:
         """Return output -> the sums behind the primary metric."""
         kind = self.metrics[0].accumulator
-        return {name: own[kind] for name, own in sums.accumulators.items() if kind in own}
+        return {name: accumulators[kind] for name, accumulators in sums.accumulators.items() if kind in accumulators}
 
     def finish(self, sums: _Sums) -> Score:
         """Return the score of all outputs."""
@@ -123,20 +124,20 @@ def _value(accumulators: Mapping[Any, Any], metric: Metric) -> float:
 def _items(feature: Feature, truth: Array, predicted: Array, with_samples: bool) -> Items:
     """Return the positions of an output that are not masked, one row each, with their samples."""
     if feature.kind is Kind.SCALAR:
-        expected, found, scored = truth.astype(np.float64).ravel(), predicted.ravel(), np.ones(truth.shape, bool)
+        expected, predictions, scored = truth.astype(np.float64).ravel(), predicted.ravel(), np.ones(truth.shape, bool)
     else:
         scored = truth != MASKED
         kind: Any = bool if feature.kind is Kind.MASK else np.int64
-        expected, found = truth[scored].astype(kind), predicted[scored].astype(kind)
+        expected, predictions = truth[scored].astype(kind), predicted[scored].astype(kind)
     if not with_samples:
-        return Items(expected, found, classes=feature.classes)
+        return Items(expected, predictions, classes=feature.classes)
     counts = scored.reshape(len(scored), -1).sum(axis=1)
     counts = counts[counts > 0]
-    return Items(expected, found, np.repeat(np.arange(len(counts)), counts), len(counts), feature.classes)
+    return Items(expected, predictions, np.repeat(np.arange(len(counts)), counts), len(counts), feature.classes)
 
 
 def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) -> dict[str, Array]:
-    """Return what predictors say that know nothing of an algorithm, for outputs of the shape of ``truth [B, ...]``.
+    """Return the outputs of predictors without knowledge of the algorithm, in the shape of ``truth [B, ...]``.
 
     ``initial`` leaves everything as algorithms start: pointers to themselves (edge pointers to the row), lists in the
     order given, no mask set, the first node. ``random`` draws uniformly; masks are set at the rate of training.
@@ -156,7 +157,10 @@ def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) 
     drawn = rng.integers(0, nodes, truth.shape)
     if feature.kind is Kind.MASK_ONE:
         return {"initial": np.zeros(truth.shape, int), "random": drawn}
-    own = np.arange(nodes)
+    pointers = np.arange(nodes)
     if feature.kind is Kind.PERMUTATION:
-        own = np.maximum(own - 1, 0)
-    return {"initial": np.broadcast_to(own[:, None] if truth.ndim == 3 else own, truth.shape), "random": drawn}
+        pointers = np.maximum(pointers - 1, 0)
+    return {
+        "initial": np.broadcast_to(pointers[:, None] if truth.ndim == 3 else pointers, truth.shape),
+        "random": drawn,
+    }

@@ -1,4 +1,4 @@
-"""Checks of the outputs of algorithms: from what a caller gives to arrays in the form of a ``TrajectoryBatch``."""
+"""Checks of the outputs of algorithms: the caller's values become arrays in the form of a ``TrajectoryBatch``."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def outputs_of(values: Any, features: Sequence[Feature]) -> Any:
             f"the graphs have {sizes.min()} to {sizes.max()} nodes; give graphs of one size at a time"
         )
     shapes = {Location.NODE: (count, nodes), Location.EDGE: (count, nodes, nodes), Location.GRAPH: (count,)}
-    found = {}
+    outputs = {}
     for feature in features:
         if feature.name not in graphs:
             raise EvaluationError(f"the graphs have no output {feature.name!r}; load them with their outputs")
         array = as_array(graphs[feature.name], feature.name).reshape(shapes[feature.location])
-        found[feature.name] = array.argmax(axis=1) if feature.kind is Kind.MASK_ONE else array
-    return found
+        outputs[feature.name] = array.argmax(axis=1) if feature.kind is Kind.MASK_ONE else array
+    return outputs
 
 
 def _from_one_hot(values: Array, feature: Feature, name: str, is_truth: bool) -> Array:
@@ -87,7 +87,7 @@ def checked_outputs(
         features: The outputs.
         truth: Output name -> array or tensor: masks 0 and 1, class numbers, node numbers; -1 where masked.
         predicted: The same, for all outputs. Where the truth is masked, -1 is allowed too.
-        scale: What floating-point predictions of masks are.
+        scale: Scale of floating-point predictions of masks.
 
     Raises:
         EvaluationError: If an output is missing or empty, shapes or the number of samples or nodes disagree, or a value
@@ -96,19 +96,19 @@ def checked_outputs(
     pairs = {
         feature.name: (_table(truth, feature, "y_true"), _table(predicted, feature, "y_pred")) for feature in features
     }
-    for expected, found in pairs.values():
-        if expected.values.shape != found.values.shape:
+    for expected, prediction in pairs.values():
+        if expected.values.shape != prediction.values.shape:
             raise EvaluationError(
-                f"{found.name} has shape {found.values.shape} but {expected.name} has {expected.values.shape}; "
-                "predict every item of every sample"
+                f"{prediction.name} has shape {prediction.values.shape} but {expected.name} has "
+                f"{expected.values.shape}; predict every item of every sample"
             )
     _common(pairs, 0, "samples")
     nodes = _common({name: pair for name, pair in pairs.items() if pair[0].values.ndim > 1}, 1, "nodes")
     checked = {}
     for feature in features:
-        expected, found = pairs[feature.name]
+        expected, prediction = pairs[feature.name]
         _check_truth(feature, expected, nodes)
-        checked[feature.name] = (expected.values, _prediction(feature, expected, found, nodes, scale))
+        checked[feature.name] = (expected.values, _prediction(feature, expected, prediction, nodes, scale))
     return checked
 
 
@@ -134,12 +134,12 @@ def _table(values: Any, feature: Feature, which: str) -> Table:
     return table
 
 
-def _common(pairs: Mapping[str, tuple[Table, Table]], axis: int, what: str) -> int | None:
+def _common(pairs: Mapping[str, tuple[Table, Table]], axis: int, counted: str) -> int | None:
     """Return the length that all outputs have along an axis; None if there is none."""
     lengths = {name: expected.values.shape[axis] for name, (expected, _) in pairs.items()}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
-        raise EvaluationError(f"the outputs differ in their {what}: {found}; give all outputs of the same samples")
+        listed = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        raise EvaluationError(f"the outputs differ in their {counted}: {listed}; give all outputs of the same samples")
     return next(iter(lengths.values()), None)
 
 
@@ -152,25 +152,25 @@ def _check_truth(feature: Feature, table: Table, nodes: int | None) -> None:
         _check_numbers(feature, table, nodes, values == MASKED)
 
 
-def _prediction(feature: Feature, expected: Table, found: Table, nodes: int | None, scale: ScoreScale) -> Array:
-    values = found.values
+def _prediction(feature: Feature, expected: Table, prediction: Table, nodes: int | None, scale: ScoreScale) -> Array:
+    values = prediction.values
     if feature.kind is Kind.SCALAR:
         refuse_large(expected)
-        refuse_overflow(found, expected.values.dtype)
-        refuse_large(found)
+        refuse_overflow(prediction, expected.values.dtype)
+        refuse_large(prediction)
         return values.astype(np.float64)
     left_out = (expected.values == MASKED) & (values == MASKED)
     if feature.kind is Kind.MASK:
-        return mask_labels(feature, Table(found.name, np.where(left_out, values.dtype.type(0), values)), scale)
-    _check_numbers(feature, found, nodes, left_out)
+        return mask_labels(feature, Table(prediction.name, np.where(left_out, values.dtype.type(0), values)), scale)
+    _check_numbers(feature, prediction, nodes, left_out)
     return values
 
 
 def _check_numbers(feature: Feature, table: Table, nodes: int | None, left_out: Array) -> None:
-    """Refuse what is no class number or no node number."""
+    """Refuse values that are no class numbers or node numbers."""
     values, most = table.values, feature.classes or nodes
-    what = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
+    allowed = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
     bad = (values < 0) | too_large(values) | (values != np.floor(values))
     if most:
         bad |= values >= most
-    refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {what}")
+    refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {allowed}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
 
-_AT_ONCE = 256
+_READING_BATCH = 256
 
 
 class TraceTask(Task):
@@ -53,7 +53,7 @@ class TraceTask(Task):
         return train_split.removeprefix("train").lstrip("_") or self.card.protocol
 
     def splits_for(self, role: str) -> list[str]:
-        """Return the splits that may be used as ``train`` or ``val``: those of every protocol."""
+        """Return the splits that may be used as ``train`` or ``val``; every protocol has splits for both roles."""
         return [name for name in self.card.all_splits if name == role or name.startswith(f"{role}_")]
 
     def is_stored(self, split: str) -> bool:
@@ -69,7 +69,7 @@ class TraceTask(Task):
         return TrajectoryStream(data.card, split, seed)
 
     def data_mark(self, train: Any, val: GraphDataset) -> str:
-        """Return what tells the data of a run from others."""
+        """Return the text that distinguishes the data of a run from other data."""
         if self.is_stored(train.split):
             return f"{self.card.address} {train.content_hash} {val.content_hash}"
         return f"{self.card.address} {train.split} {self.card.fingerprint(0)} {val.content_hash}"
@@ -132,8 +132,8 @@ class TraceTask(Task):
         truth = shaped_values(samples, self.card.outputs)
         predicted: dict[str, dict[str, NDArray[Any]]] = {}
         for feature in self.card.outputs:
-            known = train.values[feature.name]
-            scored = known[known != -1]
+            targets = train.values[feature.name]
+            scored = targets[targets != -1]
             rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
             for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
                 predicted.setdefault(name, {})[feature.name] = values
@@ -142,7 +142,7 @@ class TraceTask(Task):
     # ------------------------------------------------------------------------------------------------ files
 
     def describe_rows(self) -> str:
-        """Return what the arrays of outputs hold."""
+        """Return a description of the arrays of outputs."""
         names = ", ".join(feature.name for feature in self.card.outputs)
         return f"an array per output ({names}), with a value per item, sample after sample"
 
@@ -159,13 +159,13 @@ class TraceTask(Task):
         arrays = rows_of_output(read_arrays(path, most_bytes), names, path)
         taken, sample = dict.fromkeys(names, 0), 0
         alike = len(np.unique(np.diff(split.flat.node_ptr))) == 1
-        for batch in split.batches(_AT_ONCE if alike else 1):
+        for batch in split.batches(_READING_BATCH if alike else 1):
             shapes = {name: tuple(batch.outputs[name].shape) for name in names}
-            found = {name: _part(arrays[name], shapes[name], sample, taken[name]) for name in names}
-            for name, part in found.items():
+            outputs = {name: _part(arrays[name], shapes[name], sample, taken[name]) for name in names}
+            for name, part in outputs.items():
                 if part is None:
                     self._refuse(name, arrays[name], split, path)
-            yield batch, found
+            yield batch, outputs
             sample += batch.num_graphs
             taken = {name: taken[name] + int(np.prod(shapes[name])) for name in names}
         for name, count in taken.items():

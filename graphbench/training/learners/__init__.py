@@ -1,1 +1,1 @@
-"""Learners: what is trained. Each turns a run into a fitted predictor, its costs and its weights on disk."""
+"""Learners. Each learner turns a run into a fitted predictor, its costs and its weights on disk."""

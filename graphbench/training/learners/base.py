@@ -1,4 +1,4 @@
-"""What the driver of a run asks of a learner, and which learner trains which architecture."""
+"""The interface between the driver of a run and a learner, and the learner of each architecture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FitSummary:
     """Result of fitting, for the record of a run.
 
     Attributes:
-        metric: What models are selected by.
+        metric: Name of the quantity that selects models.
         higher_is_better: Its direction.
         curve: (step, value) of every validation; one point of step 0 where there are no steps.
         started: When the run started, ISO 8601, UTC.
@@ -39,7 +39,7 @@ class FitSummary:
         wall_seconds: Time of fitting over all calls, validations included.
         cpu_seconds: Processor time of all processes in that time; None where it was not measured.
         threads: Threads of each process that compute; None where that is not known.
-        deterministic: Whether the learner draws no random numbers, so that no seed changes what it learns; None where
+        deterministic: Whether the learner draws no random numbers, so that no seed changes the fitted model; None where
             that is not known.
         peak_memory_bytes: Largest memory use seen; None where it was not measured.
         samples_per_second: Training samples per second; None where it was not measured.
@@ -71,7 +71,7 @@ class Predictor(Protocol):
     """A fitted model, with the methods that a run and a finished run need.
 
     Attributes:
-        model: What predicts; ``RunResult.model``.
+        model: The predicting model; ``RunResult.model``.
         device: Where it computes.
     """
 
@@ -101,11 +101,11 @@ class Learner(Predictor, Protocol):
     """Something that learns tasks and predicts them."""
 
     def resume(self) -> bool:
-        """Continue from what the run's folder holds, if anything, and return whether there was."""
+        """Continue from the files in the run's folder, if there are any, and return whether there were."""
         ...
 
     def describe(self) -> str:
-        """Return what is about to be learned, in words, for the log."""
+        """Return a description of the training that begins, for the log."""
         ...
 
     def fit(self, watch: Watch) -> None:
@@ -117,7 +117,7 @@ class Learner(Predictor, Protocol):
         ...
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work fitting is, and what the units are called (plural)."""
+        """Return the number of units of work in fitting, and the noun for the units (plural)."""
         ...
 
     def seconds_ahead(self) -> float | None:
@@ -145,7 +145,7 @@ class LearnerClass(Protocol):
     def load(
         self, folder: Path, config: RunConfig, cards: dict[str, Card], mark: str, device: torch.device
     ) -> Predictor:
-        """Return the fitted learner of a run's folder; ``mark`` is what its files must share with the run."""
+        """Return the fitted learner of a run's folder, whose files must have the run's fingerprint ``mark``."""
         ...
 
 
@@ -163,5 +163,5 @@ def learner_class(config: RunConfig) -> LearnerClass:
 
 
 def fidelity_of(config: RunConfig) -> Fidelity:
-    """Return what the budget of a configuration's learner counts; the learner itself is not imported."""
+    """Return the unit that the budget of a configuration's learner counts; the learner itself is not imported."""
     return STEPS if architecture(config.kind).has_steps else SAMPLES

@@ -33,7 +33,7 @@ from graphbench.training.settings import TrainingConfig
 
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
-_AT_ONCE = 1024
+_READING_BATCH = 1024
 _USED_SETTINGS = {f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")}
 _DECODING = "training.decoding."  # how predictions are scored
 
@@ -67,12 +67,12 @@ class TabularLearner(TorchPredictor):
         return True
 
     def describe(self) -> str:
-        """Return what is about to be fitted."""
+        """Return a description of the fit that begins."""
         config = self.context.config
         return f"fitting {config.model_name} on {self.context.name}; output {self.context.folder}"
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work fitting is, and what the units are called (plural)."""
+        """Return the number of units of work in fitting, and the noun for the units (plural)."""
         return 1, "fits"
 
     def seconds_ahead(self) -> float | None:
@@ -85,7 +85,7 @@ class TabularLearner(TorchPredictor):
             return
         settings, began, cpu_began = self.context.config.training, time.perf_counter(), processor_seconds()
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = self.model.fit(self.run.train.batches(_AT_ONCE), settings.seed)
+        rows = self.model.fit(self.run.train.batches(_READING_BATCH), settings.seed)
         seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() - cpu_began
         watch.bar.update(1)
         metric, _ = self.run.task.selection
@@ -110,7 +110,7 @@ class TabularLearner(TorchPredictor):
         _write(self.context.folder, self.model, self.facts)
 
     def summary(self) -> FitSummary:
-        """Return what fitting was."""
+        """Return the summary of the fit."""
         metric, upwards = self.run.task.selection
         curve = tuple((int(step), float(value)) for step, value in self.facts.get("curve", ()))
         seconds = float(self.facts.get("seconds", 0.0))
@@ -155,8 +155,8 @@ def _require_settings(config: RunConfig) -> None:
     Raises:
         ConfigError: If one differs from its default.
     """
-    given, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
-    wrong = [f"training.{key}" for key, value in given.items() if value != plain.get(key)]
+    values, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
+    wrong = [f"training.{key}" for key, value in values.items() if value != plain.get(key)]
     unread = [key for key in wrong if key not in _USED_SETTINGS and not key.startswith(_DECODING)]
     if unread:
         raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")

@@ -69,10 +69,10 @@ class TorchPredictor:
                 bar.update(batch.num_graphs)
 
 
-def _on_cpu(found: Any) -> Any:
-    if isinstance(found, Mapping):
-        return {name: _on_cpu(value) for name, value in found.items()}
-    return found.cpu() if isinstance(found, torch.Tensor) else found
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _on_cpu(part) for name, part in value.items()}
+    return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 class TorchLearner(TorchPredictor):
@@ -103,7 +103,7 @@ class TorchLearner(TorchPredictor):
             folder: The run's folder.
             config: Its configuration.
             cards: Id -> card of the datasets it was trained on.
-            mark: What its weights must share with the run; empty where the run does not say.
+            mark: Fingerprint that its weights must share with the run; empty where the run does not say.
             device: Where the model will compute.
 
         Raises:
@@ -127,12 +127,12 @@ class TorchLearner(TorchPredictor):
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was."""
-        found = self.loop.resume()
+        resumed = self.loop.resume()
         self.started_at = self.loop.state.step
-        return found
+        return resumed
 
     def describe(self) -> str:
-        """Return what is about to be trained, on what and where."""
+        """Return a description of the training that begins: model, dataset and device."""
         settings, state = self.loop.settings, self.loop.state
         return (
             f"training {self.context.config.model_name} ({count_parameters(self.model):,} parameters) on "
@@ -141,7 +141,7 @@ class TorchLearner(TorchPredictor):
         )
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work training is, and what the units are called (plural)."""
+        """Return the number of units of work in training, and the noun for the units (plural)."""
         return self.loop.settings.steps, "steps"
 
     def seconds_ahead(self) -> float | None:
@@ -159,7 +159,7 @@ class TorchLearner(TorchPredictor):
         self.model.eval()
 
     def summary(self) -> FitSummary:
-        """Return what training was."""
+        """Return the summary of the training."""
         loop, state = self.loop, self.loop.state
         stopped = loop.settings.steps > state.step
         words = f"stopped early after {loop.settings.patience} validations without improvement"
