@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
     Args:
-        arguments: Words of the command; None for those of the process, which ends with the command.
+        arguments: Words of the command; None for the words of the process, which ends with the command.
     """
     if arguments is None:
         sys.unraisablehook = _interrupt_again

@@ -49,7 +49,7 @@ def import_command(
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Add recorded labels to those that `graphbench generate` and the loader use instead of computing them."""
+    """Add recorded labels to the labels that `graphbench generate` and the loader use instead of computing them."""
     from graphbench.cli.printing import print_json, print_line
     from graphbench.core.files import default_root
     from graphbench.data.build.label_export import import_tables

@@ -46,7 +46,7 @@ class _Table(Table):
 
 
 def new_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """Return an empty table; columns of names and numbers are never broken or cut, those of words are folded."""
+    """Return an empty table; columns of names and numbers are never broken or cut, columns of words are folded."""
     table = _Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column in columns:
         whole = column in _WHOLE or column in right

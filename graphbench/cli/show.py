@@ -74,7 +74,7 @@ def task_of(card: Card) -> str:
 
 
 def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -> None:
-    """Print the table of datasets, with a line for every task of those that have several."""
+    """Print the table of datasets, with a line for every task of a dataset that has several."""
     cards = {name: card_of(name) for name in list_datasets(selector or None)}
     if not as_json:
         cards = {view.address: view for name, card in cards.items() for view in _views(name, card)}
@@ -289,7 +289,7 @@ def _shifts(c: Card) -> str:
 
 
 def _parameters(c: Card) -> list[str]:
-    """Return the generator's parameters of every split: in full, or how they differ from those of another split."""
+    """Return the generator's parameters of every split: in full, or their differences from another split."""
     flat = {name: _flat(spec.parameters) for name, spec in c.all_splits.items()}
     texts: dict[str, list[str]] = {}
     for position, (name, own) in enumerate(flat.items()):
@@ -306,7 +306,7 @@ def _parameters(c: Card) -> list[str]:
 
 
 def _flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return parameters as texts by their keys, those of nested mappings with dots."""
+    """Return parameters as texts by their keys, keys of nested mappings with dots."""
     texts: dict[str, str] = {}
     for key, value in parameters.items():
         inner = isinstance(value, Mapping) and value

@@ -43,7 +43,7 @@ class PluginError(GraphBenchError, ValueError):
 
 
 class InstallationError(GraphBenchError, ImportError):
-    """The installed files are mixed with those of another package; the message says how to mend it."""
+    """The installed files are mixed with the files of another package; the message says how to mend it."""
 
 
 class MissingDependency(GraphBenchError, ImportError):

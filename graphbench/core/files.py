@@ -238,7 +238,7 @@ def is_there(path: Path) -> bool:
 
 
 def await_files(paths: Sequence[Path], seconds: float) -> list[Path]:
-    """Wait until files or folders that other machines wrote are visible; return those that are not visible in time."""
+    """Wait until files or folders that other machines wrote are visible; return the ones still missing."""
     deadline = time.monotonic() + seconds
     missing = [path for path in paths if not path.exists()]
     while missing and time.monotonic() < deadline:

@@ -21,7 +21,7 @@ _REMEDY = f"uninstall both (pip uninstall graphbench {OTHER}), then install the 
 
 
 def check_installation(package: Path = PACKAGE, places: Iterable[str] | None = None) -> None:
-    """Refuse an installation whose files are mixed with those of the other package; warn of one that lies elsewhere.
+    """Refuse an installation whose files are mixed with the other package; warn of one that lies elsewhere.
 
     Args:
         package: The folder of this package.

@@ -90,7 +90,7 @@ def load_plugins() -> None:
 
 
 def load_targets(targets: Iterable[str]) -> None:
-    """Load the plug-ins of the process that sent a job to this one; those broken here are left out with a warning."""
+    """Load the plug-ins of the process that sent a job to this one; a broken one is left out with a warning."""
     load_plugins()
     with _STATE.lock:
         for target in targets:
@@ -192,7 +192,7 @@ def _is_of_package(module: str, file: str) -> bool:
 
 
 def is_of_user(module: str, file: str) -> bool:
-    """Return whether a module is neither of this package nor of Python or a library, other than those of plug-ins."""
+    """Return whether a module is neither of this package nor of Python or a library, other than a plug-in's."""
     root = module.partition(".")[0]
     if root == BUILT_IN or root in sys.stdlib_module_names or file.startswith("<"):
         return False

@@ -108,12 +108,12 @@ class Registry(Mapping[str, T]):
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all names, those of plug-ins included."""
+        """Yield all names, plug-ins included."""
         load_plugins()
         return iter((*self.built_in(), *self._entries))
 
     def __len__(self) -> int:
-        """Return the number of objects, those of plug-ins included."""
+        """Return the number of objects, plug-ins included."""
         load_plugins()
         return len(self.built_in()) + len(self._entries)
 
@@ -123,7 +123,7 @@ class Registry(Mapping[str, T]):
             yield name, thing, owner
 
     def owned(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, object and owner of all entries, those of plug-ins included, in the order of registration."""
+        """Yield name, object and owner of all entries, plug-ins included, in the order of registration."""
         load_plugins()
         yield from self.registered()
 

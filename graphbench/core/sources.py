@@ -70,7 +70,7 @@ def changed_code(before: Mapping[str, str], now: Mapping[str, str], *, missing: 
 
     Args:
         before: ``Code.hashes`` of the earlier process.
-        now: Those of this process.
+        now: The hashes of this process.
         missing: Whether code counts that this process does not have.
     """
     packages = {target.partition(":")[0].partition(".")[0] for target in plugin_targets()}
@@ -90,7 +90,7 @@ def changed_code(before: Mapping[str, str], now: Mapping[str, str], *, missing: 
 def _registered(names: set[str]) -> list[tuple[Any, str]]:
     """Return objects of others than this package that are registered under some names, and who registered them.
 
-    A registered object may name others, as a problem names its loss; those are included.
+    A registered object may name others, as a problem names its loss; the named objects are included.
     """
     entries = [entry for registry in registries() for entry in registry.registered() if entry[2] != BUILT_IN]
     used: list[tuple[Any, str]] = []

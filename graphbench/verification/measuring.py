@@ -61,7 +61,7 @@ def statistics_size(card: Card, split: str, generator: Generator, first: Samples
 
 
 def describe(generator: Generator, parameters: Any, samples: Samples, graph: Samples | None = None) -> Statistics:
-    """Return the statistics of sizes, and those that the generator defines.
+    """Return the statistics of sizes, and the statistics that the generator defines.
 
     Args:
         generator: The generator.

@@ -41,7 +41,7 @@ class Counts:
 
     @classmethod
     def of(cls, card: Card, samples: Iterable[int] = ()) -> Counts:
-        """Return the numbers for a task: the usual one, those that are on the card, and further ones.
+        """Return the numbers for a task: the usual one, the numbers on the card, and further ones.
 
         Args:
             card: The card of the task.
@@ -78,7 +78,7 @@ def measured_task(
 ) -> MeasuredTask:
     """Return the scores of the trivial predictors and reference solvers of a task.
 
-    The samples are those of the files, which are built where they are missing.
+    The samples come from the files, which are built where they are missing.
 
     Args:
         card: The card of the task.
@@ -116,7 +116,7 @@ def measured_task(
 
 
 def _scored_splits(card: Card) -> list[str]:
-    """Return the splits on which models are compared: all but those to train on."""
+    """Return the splits on which models are compared: all but the splits to train on."""
     training = set(task_of(card).splits_for("train")) | {"train"}
     return [split for split in card.all_splits if split not in training]
 

@@ -46,7 +46,7 @@ class CanonicalData:
         return apply_limit(card, limit)[0] if is_number else card
 
     def is_limited(self, card: Card) -> bool:
-        """Return whether a limit made the samples of a card smaller than those of the dataset."""
+        """Return whether a limit made the samples of a card smaller than the samples of the dataset."""
         whole = card_of(card.address).with_data_seed(card.data_seed)
         return self.fingerprint(card) != self.fingerprint(whole)
 
@@ -82,7 +82,7 @@ class CanonicalData:
         return self._files(card, split, count) is not None
 
     def _files(self, card: Card, split: str, count: int) -> list[Path] | None:
-        """Return the file of a split's graphs and those of its labels; None where one is missing."""
+        """Return the file of a split's graphs and the files of its labels; None where one is missing."""
         folder = dataset_folder(card, self.root)
         files: list[Path] = []
         for place in (folder, *(label_folder(card, labeller, folder) for labeller in card.labellers)):

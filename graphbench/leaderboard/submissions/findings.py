@@ -68,7 +68,7 @@ class SubmittedDataset:
         complete: Split that was scored -> whether all of its samples were, in every run.
         hashes: Split -> what its data hash was compared with; empty where it was compared with nothing.
         primary: Name of the metric that ranks models.
-        scoreable: Number of splits that could be scored: all but those to train on.
+        scoreable: Number of splits that could be scored: all but the splits to train on.
     """
 
     dataset: str

@@ -186,7 +186,7 @@ def _fits_replicates(score: float | None, replicates: Sequence[float]) -> bool:
 
 
 def _check_limit(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:
-    """Mark the results on samples that are smaller than those of the dataset, such as a network of fewer users."""
+    """Mark the results on samples that are smaller than the samples of the dataset, such as a smaller network."""
     if not data.is_limited(card):
         return
     limit = f"{record.config['limit']:,} {limited_parameter(card)}"
