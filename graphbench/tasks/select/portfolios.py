@@ -53,8 +53,8 @@ def best_portfolios(costs: Any, algorithms: Sequence[str], *, beam: int = BEAM) 
         ArgumentError: If ``beam`` is no whole number from 1 on.
 
     Example:
-        >>> for portfolio in best_portfolios([[1.0, 9.0, 4.0], [9.0, 1.0, 4.0]], ["a", "b", "c"]):
-        ...     print(portfolio.cost, *portfolio.algorithms)
+        >>> for best in best_portfolios([[1.0, 9.0, 4.0], [9.0, 1.0, 4.0]], ["a", "b", "c"]):
+        ...     print(best.cost, *best.algorithms)
         4.0 c
         1.0 a b
         1.0 a b c
