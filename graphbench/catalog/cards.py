@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from graphbench.catalog.card_checks import check_names, check_trajectories, staged
-from graphbench.catalog.features import Feature, Location, Stage, parse_features, select
+from graphbench.catalog.features import Feature, FeatureSelection, Location, parse_features
 from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import (
     LabelSpec,
@@ -46,7 +46,7 @@ __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", 
 CORE_SPLITS = ("train", "val", "test")
 
 
-class Card(StrictModel):
+class Card(FeatureSelection, StrictModel):
     """The definition of one dataset, or of one task of it.
 
     Attributes:
@@ -253,26 +253,6 @@ class Card(StrictModel):
             names = ", ".join(other)
             raise CardError(f"{stored}: {names} are labels of nodes or edges, which the view {name} changes")
         return self.model_copy(update={"view": name, "features": (*self.views[name].features, *labels)})
-
-    @property
-    def outputs(self) -> tuple[Feature, ...]:
-        """Features that models predict."""
-        return select(self.features, Stage.OUTPUT)
-
-    @property
-    def inputs(self) -> tuple[Feature, ...]:
-        """Features that models read."""
-        return select(self.features, Stage.INPUT)
-
-    @property
-    def hints(self) -> tuple[Feature, ...]:
-        """Intermediate states of an algorithm: one value per step."""
-        return select(self.features, Stage.HINT)
-
-    @property
-    def stored_features(self) -> tuple[Feature, ...]:
-        """Features with one value per node, edge or graph: all but the hints."""
-        return tuple(f for f in self.features if f.stage is not Stage.HINT)
 
     @property
     def all_splits(self) -> dict[str, SplitSpec]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from graphbench.core.errors import CardError
 
@@ -145,6 +145,40 @@ def select(
     return tuple(
         f for f in features if (stage is None or f.stage is stage) and (location is None or f.location is location)
     )
+
+
+class HasFeatures(Protocol):
+    """Something with a list of features."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in order."""
+
+
+class FeatureSelection:
+    """The features of each stage, for classes with an attribute ``features``."""
+
+    __slots__ = ()
+
+    @property
+    def outputs(self: HasFeatures) -> tuple[Feature, ...]:
+        """Features that models predict."""
+        return select(self.features, Stage.OUTPUT)
+
+    @property
+    def inputs(self: HasFeatures) -> tuple[Feature, ...]:
+        """Features that models read."""
+        return select(self.features, Stage.INPUT)
+
+    @property
+    def hints(self: HasFeatures) -> tuple[Feature, ...]:
+        """Intermediate states of an algorithm: one value per step."""
+        return select(self.features, Stage.HINT)
+
+    @property
+    def stored_features(self: HasFeatures) -> tuple[Feature, ...]:
+        """Features with one value per node, edge or graph: all features except the hints."""
+        return tuple(f for f in self.features if f.stage is not Stage.HINT)
 
 
 def _word(vocabulary: type[_E], word: str, name: str) -> _E:

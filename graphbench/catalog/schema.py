@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from graphbench.catalog.features import Feature, Stage, select
+from graphbench.catalog.features import Feature, FeatureSelection
 from graphbench.catalog.series import PackSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(FeatureSelection):
     """The content of the arrays of one stored file, or of one sample.
 
     Attributes:
@@ -36,18 +36,3 @@ class Schema:
     def complete(self) -> bool:
         """Whether every pair of nodes is an edge."""
         return self.edges == "complete"
-
-    @property
-    def stored_features(self) -> tuple[Feature, ...]:
-        """Features with one value per node, edge or graph: all features except the hints."""
-        return tuple(f for f in self.features if f.stage is not Stage.HINT)
-
-    @property
-    def inputs(self) -> tuple[Feature, ...]:
-        """Features that models read."""
-        return select(self.features, Stage.INPUT)
-
-    @property
-    def hints(self) -> tuple[Feature, ...]:
-        """Intermediate states of an algorithm: one value per step."""
-        return select(self.features, Stage.HINT)

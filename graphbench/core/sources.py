@@ -202,7 +202,7 @@ def _file_of(name: str) -> Path | None:
         return Path(file) if file else None
     root, *rest = name.split(".")
     if not rest:
-        return _found_file(root)
+        return _importable_file(root)
     for folder in _folders_of(root):
         base = Path(folder, *rest)
         for file in (base / "__init__.py", base.with_name(f"{base.name}.py")):
@@ -215,17 +215,17 @@ def _folders_of(root: str) -> Iterable[str]:
     """Return the folders of a package, loaded or not; none where there is no such package."""
     if root in sys.modules:
         return getattr(sys.modules[root], "__path__", ())
-    spec = _found_spec(root)
+    spec = _import_spec(root)
     return () if spec is None else spec.submodule_search_locations or ()
 
 
-def _found_file(root: str) -> Path | None:
+def _importable_file(root: str) -> Path | None:
     """Return the file of a module that is imported later, such as in a function; None where there is none."""
-    spec = _found_spec(root)
+    spec = _import_spec(root)
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
 
-def _found_spec(root: str) -> ModuleSpec | None:
+def _import_spec(root: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(root)
     except (ImportError, ValueError, AttributeError):  # a module without a specification, such as __main__
@@ -308,7 +308,7 @@ def _hash_of_unloaded(label: str) -> str | None:
     """Return the hash of a file of a loaded package whose module is not loaded; None where there is none."""
     root, _, rest = label.partition("/")
     if not rest:
-        path = _found_file(root.rpartition(".")[0])
+        path = _importable_file(root.rpartition(".")[0])
         return None if path is None or path.name != label or not path.is_file() else _digest(path.read_bytes())
     for folder in _folders_of(root):
         file = Path(folder, rest)

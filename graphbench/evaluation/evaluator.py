@@ -150,8 +150,6 @@ class BaseEvaluator(ABC):
         for part in parts:
             if has_tally(part):
                 part.tally.numbers = None if ids is None else ids.numbers
-                if ids is None and self._is_paired:
-                    part.tally.samples = None
 
     def _with_replicates(self, score: Score, sums: Any) -> Score:
         """Return a score with the replicates of its sums, where they have any."""
