@@ -52,11 +52,11 @@ def labels(count: int) -> dict[str, float]:
 
     import graphbench
     from graphbench.data.build.generation import draw_samples
-    from graphbench.data.components.domain import find_generator
+    from graphbench.data.components.domain import find
 
     card = graphbench.card("circuits/converters_5")
     draw_samples(card, "train", range(2))
-    generator, indices = find_generator(card.generator), np.arange(count)
+    generator, indices = find("generator", card.generator), np.arange(count)
     started = time.process_time()
     generator.draw(card, "train", indices, np.zeros_like(indices))
     graphs = (time.process_time() - started) / count

@@ -97,12 +97,12 @@ def _check(part: tuple[str, str, int, int]) -> int:
     from pathlib import Path
 
     from graphbench import card
-    from graphbench.data.components.domain import find_generator
+    from graphbench.data.components.domain import find
     from graphbench.data.store.shards import stored_samples
 
     path, split, first, last = part
     about = card("clutrr/gen_234")
-    generator = find_generator(about.generator)
+    generator = find("generator", about.generator)
     samples = stored_samples(about, Path(path)).part(about, first, last)
     return len(generator.check(generator.parse(about, split), samples))
 

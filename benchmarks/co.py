@@ -129,7 +129,7 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int, 
 
     from graphbench import card
     from graphbench.data.build.generation import draw_samples
-    from graphbench.data.components.domain import find_labeller
+    from graphbench.data.components.domain import find
     from graphbench.domains.co import external
     from graphbench.domains.co.solving import SOLVERS
 
@@ -140,7 +140,7 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int, 
         (int(n), samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]].astype(np.int32))
         for i, n in enumerate(samples.num_nodes)
     ]
-    effort = find_labeller(chosen.labellers[0]).parse(chosen, "test")
+    effort = find("labeller", chosen.labellers[0]).parse(chosen, "test")
     kernel.solve(*graphs[0], effort, 1)  # loads the kernels
 
     def solved_with(chosen_effort: Any) -> dict[str, Any]:

@@ -91,9 +91,9 @@ def rate(card: Any, split: str) -> dict[str, float]:
     seconds of what one process does with all shards (duplicates, joining, hashing); ``bytes``: in the finished file;
     ``shard``: samples in a shard; ``samples``: how many were measured.
     """
-    from graphbench.data.components.domain import find_generator, find_labeller
+    from graphbench.data.components.domain import find
 
-    maker = find_generator(card.generator) if not card.labellers else find_labeller(card.labellers[0])
+    maker = find("generator", card.generator) if not card.labellers else find("labeller", card.labellers[0])
     seconds = SECONDS if not card.labellers else LABEL_SECONDS
     count = card.split(split).count
     size = min(FEW, count)
@@ -118,9 +118,9 @@ def rate(card: Any, split: str) -> dict[str, float]:
 def recorded_seconds(card: Any, split: str, count: int) -> float:
     """Return the mean CPU seconds of the recorded outcomes of the first samples of a split; 0 without such outcomes."""
     from graphbench.data.build.label_tables import find_tables, first_outcome
-    from graphbench.data.components.domain import find_labeller
+    from graphbench.data.components.domain import find
 
-    labeller = None if not card.labellers else find_labeller(card.labellers[0])
+    labeller = None if not card.labellers else find("labeller", card.labellers[0])
     if labeller is None or labeller.recorded is None or labeller.recorded.cpu_seconds is None:
         return 0.0
     tables = find_tables(labeller, labeller.parse(card, split), None)

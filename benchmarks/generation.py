@@ -111,10 +111,10 @@ def draw(dataset: str, split: str, graphs: int) -> dict[str, Any]:
     """Return the CPU time of drawing the first ``graphs`` samples of a split, shard by shard, kernels compiled."""
     from graphbench import card
     from graphbench.data.build.generation import draw_samples
-    from graphbench.data.components.domain import find_generator
+    from graphbench.data.components.domain import find
 
     chosen = card(dataset).graphs
-    generator = find_generator(chosen.generator)
+    generator = find("generator", chosen.generator)
     shard = generator.shard_size(generator.parse(chosen, split))
     draw_samples(chosen, split, range(min(64, graphs)))
     proved: list[float] = []

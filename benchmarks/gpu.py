@@ -43,7 +43,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), help="ids, with task and view, or aliases")
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), help="ids or aliases")
     parser.add_argument("--models", nargs="+", default=list(MODELS), help="configurations in baselines/<domain>/")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="e.g. --seeds 0 1 2")
     parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps per run")

@@ -172,13 +172,13 @@ def label_outcomes(root: str, limit: int) -> dict[str, Any]:
     """
     from graphbench import card
     from graphbench.data.build.label_tables import find_tables
-    from graphbench.data.components.domain import find_labeller
+    from graphbench.data.components.domain import find
     from graphbench.domains.sat.solvers import SOLVERS, run_solver
 
     chosen = card(f"{DATASET}:select")
     found: dict[str, list[Any]] = {}
     efforts = {}
-    for labeller in map(find_labeller, chosen.labellers):
+    for labeller in (find("labeller", name) for name in chosen.labellers):
         if labeller.recorded is not None:
             effort = efforts[labeller.name.partition(".")[2]] = labeller.parse(chosen, SPLIT)
             rows = {key: row for table in find_tables(labeller, effort, None) for key, row in table.rows.items()}

@@ -251,7 +251,7 @@ class Loader:
 
         limit = limits.get(split)
         if not labels:
-            card = card.graphs if card.view is None else card.graphs.with_view(card.view)
+            card = card.graphs if card.representation is None else card.graphs.with_representation(card.representation)
         path = ensure_split(
             card,
             split,

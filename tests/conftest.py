@@ -75,7 +75,7 @@ LABELLED: dict[str, Any] = {
             "title": "Set",
             "summary": "Which.",
             "type": "solve",
-            "problem": "co.mis",
+            "options": {"problem": "co.mis"},
             "outputs": ["mis"],
             "metrics": {"primary": "set_size"},
         },

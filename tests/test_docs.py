@@ -22,7 +22,7 @@ from graphbench.catalog import names, resources
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.families import load_family
 from graphbench.catalog.resources import baselines_dir
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.files import read_record
@@ -340,7 +340,7 @@ def test_the_card_of_the_first_example_is_valid(tmp_path):
     (card,) = load_family(path)
     assert card.id == "algoreas/mst_dense"
     for split in card.all_splits:
-        assert find_generator(card.generator).parse(card, split).nodes in (32, 128)
+        assert find("generator", card.generator).parse(card, split).nodes in (32, 128)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from graphbench.core.errors import CardError, GenerationError, VerificationError
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.store.files import map_arrays, write_arrays
 from graphbench.data.store.manifest import Manifest
 from graphbench.domains.algoreas import generators
@@ -33,7 +33,7 @@ def test_shipped_dataset_passes(dataset, tmp_path):
     assert {row.split for row in outcome.rows} >= set(splits)
 
 
-DRAWN = [id_ for id_ in graphbench.list_datasets() if find_generator(graphbench.card(id_).generator).drawn]
+DRAWN = [id_ for id_ in graphbench.list_datasets() if find("generator", graphbench.card(id_).generator).drawn]
 """Datasets that are not read from files alone."""
 
 LONG = {

@@ -71,11 +71,11 @@ def cuts_of_attached_graphs(graphs: int = 30) -> Outcome:
         graphs: Number of graphs.
     """
     from graphbench import card
-    from graphbench.data.components.domain import find_labeller
+    from graphbench.data.components.domain import find
     from graphbench.domains.co.solving import SOLVERS
 
     labels = card("co/ba_small:max_cut")
-    effort = find_labeller(labels.labellers[0]).parse(labels, "test")
+    effort = find("labeller", labels.labellers[0]).parse(labels, "test")
     source = random.Random("cuts")
     (printed,) = [s.value for s in published("co/ba_small:max_cut") if s.model == "solver"]
     sizes, bounds, cuts = [], [], []

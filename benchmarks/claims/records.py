@@ -24,7 +24,7 @@ def _all_records() -> list[RunRecord]:
 
 
 def _records(dataset: str) -> list[RunRecord]:
-    """Return the committed records of a dataset or glob, those of its views (``@vg``) included."""
+    """Return the committed records of a dataset or glob, including the records of its representations (``@vg``)."""
     wanted = dataset.split("@")[0]
     return [record for record in _all_records() if fnmatchcase(record.dataset.split("@")[0], wanted)]
 

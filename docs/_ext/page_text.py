@@ -17,7 +17,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator, rules_of
+from graphbench.data.components.domain import find, rules_of
 from graphbench.data.components.rules import Rule
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.shares import class_shares, share_names
@@ -189,7 +189,7 @@ def _parameters(card: Card) -> str:
 
 def parameter_meanings(card: Card) -> dict[str, str]:
     """Return parameter -> meaning, from the ``Attributes`` sections of the generator's parameter model."""
-    model = find_generator(card.generator).parameters
+    model = find("generator", card.generator).parameters
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         text = (cls.__doc__ or "").partition("Attributes:")[2]
@@ -434,4 +434,4 @@ def _source(card: Card) -> str:
 
 
 def _fingerprint(card: Card) -> str:
-    return card.fingerprint(find_generator(card.generator).version)
+    return card.fingerprint(find("generator", card.generator).version)

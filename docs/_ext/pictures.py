@@ -22,7 +22,7 @@ from trajectory_drawing import draw_trajectory
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 
 MOST_NODES, MOST_EDGES = 300, 1_000  # of graphs that are drawn, on average: more cannot be read
 DRAWING = ["pictures.py", "sample_drawing.py", "trajectory_drawing.py"]
@@ -96,7 +96,7 @@ def picture_key(card: Card) -> str:
     features = [repr(feature) for feature in card.features]
     parts = [
         card.id,
-        card.fingerprint(find_generator(card.generator).version),
+        card.fingerprint(find("generator", card.generator).version),
         *features,
         *libraries,
         tree_hash(Path(__file__).parent, DRAWING),

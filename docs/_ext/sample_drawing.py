@@ -19,7 +19,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 
 MASKS = (Kind.MASK, Kind.MASK_ONE)
 CANDIDATES = 64
@@ -45,13 +45,13 @@ class Sample:
 
 def has_picture(card: Card) -> bool:
     """Return whether samples of a dataset can be drawn as pictures: not those of files or series, nor a large graph."""
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     return generator.drawn and generator.limited is None and card.series is None
 
 
 def candidates(card: Card, split: str = "train") -> int:
     """Return the number of samples that a picture is chosen from: fewer where samples take long to draw."""
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     share = generator.shard_size(generator.parse(card, split)) // 4  # whose cost is about constant
     return max(1, min(CANDIDATES, card.split(split).count, share))
 

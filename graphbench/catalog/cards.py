@@ -30,10 +30,10 @@ from graphbench.catalog.sections import (
     Metrics,
     NamedTask,
     Numbers,
+    RepresentationSpec,
     Source,
     SplitSpec,
     TaskSpec,
-    ViewSpec,
 )
 from graphbench.catalog.series import PackSpec, SeriesSpec, check_packed, check_series
 from graphbench.core.arguments import whole_number
@@ -56,18 +56,19 @@ class Card(FeatureSelection, StrictModel):
             result, unless a run takes a training split of another protocol.
         classes: Feature -> names of its classes in order, for categorical features with named classes.
         channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
-        spellings: Alternative spelling -> class name, for answers given as words.
+        class_aliases: Alternative spelling -> class name, for answers given as words.
         overlapping: Whether splits may share samples, because the published ones are sampled independently.
         labels: Labeller -> its effort and features, for cards with tasks.
         tasks: Name -> task, if the same graphs serve several; the id alone means the first.
         task: The task of this card: ``features`` are the features of the graphs and of the task's labels, ``metrics``
             are the metrics of the task.
         task_name: Its name among ``tasks``; None for a card with a single task.
-        views: Name -> another graph of the same samples, addressed as ``<id>@<view>``.
+        representations: Name -> another graph of the same samples, addressed as ``<id>@<representation>``.
         series: How samples follow from states that are stored once per time, for samples that are times of a series.
         packed: Feature -> how it is stored in 16 bits, for scalars for which 16 bits are precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
-        view: The graph representation of the samples; None for the stored graphs, see :meth:`with_view`.
+        representation: The graph representation of the samples, see :meth:`with_representation`; None for the stored
+            graphs.
         graph_features: The features that the generator returns; they follow from ``features``.
     """
 
@@ -87,14 +88,14 @@ class Card(FeatureSelection, StrictModel):
     features: tuple[Feature, ...]
     classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     channels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    spellings: dict[str, str] = Field(default_factory=dict)
+    class_aliases: dict[str, str] = Field(default_factory=dict)
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = Field(default_factory=dict)
     labels: dict[str, LabelSpec] = Field(default_factory=dict)
     task: TaskSpec = TaskSpec()
     tasks: dict[str, NamedTask] = Field(default_factory=dict)
     task_name: str | None = None
-    views: dict[str, ViewSpec] = Field(default_factory=dict)
+    representations: dict[str, RepresentationSpec] = Field(default_factory=dict)
     series: SeriesSpec | None = None
     packed: dict[str, PackSpec] = Field(default_factory=dict)
     metrics: Metrics
@@ -105,7 +106,7 @@ class Card(FeatureSelection, StrictModel):
     measured: Measured | None = None
     path: Path = Field(exclude=True)
     data_seed: int = 0
-    view: str | None = None
+    representation: str | None = None
     graph_features: tuple[Feature, ...] = ()
 
     @field_validator("features", mode="before")
@@ -136,11 +137,11 @@ class Card(FeatureSelection, StrictModel):
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
         check_packed(self.packed, self.features)
         if self.series is not None:
-            unfit = [key for key in ("hints", "labels", "views", "complete") if getattr(self, key)]
+            unfit = [key for key in ("hints", "labels", "representations", "complete") if getattr(self, key)]
             if unfit:
                 raise ValueError(
-                    "a card with series has one task, no hints, labels or views, and a graph that is not complete; "
-                    f"remove {' and '.join(unfit)}"
+                    "a card with series has one task, no hints, labels or representations, and a graph that is not "
+                    f"complete; remove {' and '.join(unfit)}"
                 )
             check_series(self.series, self.features, self.directed)
         if self.hints:
@@ -152,9 +153,9 @@ class Card(FeatureSelection, StrictModel):
 
     @property
     def address(self) -> str:
-        """Name of the dataset in records, reports and messages: its id, the task if it has several, and the view."""
+        """Name of the dataset in records, reports and messages: id, task if there are several, and representation."""
         task = "" if self.task_name is None else f":{self.task_name}"
-        return f"{self.id}{task}" + ("" if self.view is None else f"@{self.view}")
+        return f"{self.id}{task}" + ("" if self.representation is None else f"@{self.representation}")
 
     @property
     def labellers(self) -> tuple[str, ...]:
@@ -191,9 +192,9 @@ class Card(FeatureSelection, StrictModel):
     @property
     def graphs(self) -> Card:
         """The card of the graphs alone: no task is chosen, and the samples have no labels."""
-        if self.task_name is None and self.view is None and self.series is None:
+        if self.task_name is None and self.representation is None and self.series is None:
             return self
-        changes: dict[str, Any] = {"features": self.graph_features, "view": None, "series": None}
+        changes: dict[str, Any] = {"features": self.graph_features, "representation": None, "series": None}
         if self.tasks:
             first = next(iter(self.tasks.values()))
             changes |= {"labels": {}, "tasks": {}, "task_name": None, "task": TaskSpec(), "metrics": first.metrics}
@@ -228,31 +229,34 @@ class Card(FeatureSelection, StrictModel):
                 "task_name": name,
                 "task": spec,
                 "features": (*self.graph_features, *labels),
-                "view": None,
+                "representation": None,
                 "metrics": spec.metrics,
             }
         )
 
-    def with_view(self, name: str) -> Card:
+    def with_representation(self, name: str) -> Card:
         """Return the card of another representation of the graphs, with the same splits and labels.
 
         Raises:
-            UnknownDataset: If the card has no view ``name``; the message suggests the nearest view.
+            UnknownDataset: If the card has no representation ``name``; the message suggests the nearest representation.
             CardError: If the task has labels of nodes or edges.
         """
-        stored = self.model_copy(update={"view": None}).address
-        if name not in self.views:
-            addresses = ", ".join(f"{stored}@{view}" for view in self.views)
-            hint = closest(name, self.views, cutoff=0.5) if self.views else ""
+        stored = self.model_copy(update={"representation": None}).address
+        if name not in self.representations:
+            addresses = ", ".join(f"{stored}@{representation}" for representation in self.representations)
+            hint = closest(name, self.representations, cutoff=0.5) if self.representations else ""
             raise UnknownDataset(
-                f"{self.id} has no view {name!r}{hint} ({f'there are {addresses}' if addresses else 'it has none'})"
+                f"{self.id} has no representation {name!r}{hint} "
+                f"({f'there are {addresses}' if addresses else 'it has none'})"
             )
         labels = self.stored_schema.features[len(self.graph_features) :]
         other = [f.name for f in labels if f.location is not Location.GRAPH]
         if other:
             names = ", ".join(other)
-            raise CardError(f"{stored}: {names} are labels of nodes or edges, which the view {name} changes")
-        return self.model_copy(update={"view": name, "features": (*self.views[name].features, *labels)})
+            raise CardError(f"{stored}: {names} are labels of nodes or edges, which the representation {name} changes")
+        return self.model_copy(
+            update={"representation": name, "features": (*self.representations[name].features, *labels)}
+        )
 
     @property
     def all_splits(self) -> dict[str, SplitSpec]:

@@ -29,7 +29,7 @@ _SET_BY_PLACE = {
     "measured",
     "data_seed",
     "task_name",
-    "view",
+    "representation",
     "graph_features",
 }
 
@@ -169,9 +169,15 @@ def _first_task_keys(content: Mapping[str, Any]) -> dict[str, Any]:
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         raise ValueError(f"the features {twice} are defined several times; graphs and labels need different names")
-    views = {name: (*drawn, *_task_labels(name, task, parsed.labels)) for name, task in parsed.tasks.items()}
+    features = {name: (*drawn, *_task_labels(name, task, parsed.labels)) for name, task in parsed.tasks.items()}
     first, task = next(iter(parsed.tasks.items()))
-    return {**dict(parsed), "task_name": first, "task": task, "features": views[first], "metrics": task.metrics}
+    return {
+        **dict(parsed),
+        "task_name": first,
+        "task": task,
+        "features": features[first],
+        "metrics": task.metrics,
+    }
 
 
 def _task_labels(name: str, task: NamedTask, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:

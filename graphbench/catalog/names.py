@@ -51,10 +51,10 @@ class Catalog:
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
                 alone has this family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
-                ``:<task>``, a task or a glob over the tasks of the cards, and by ``@<view>``.
+                ``:<task>``, a task or a glob over the tasks of the cards, and by ``@<representation>``.
 
         Returns:
-            Ids, as ``<id>:<task>`` if tasks were named, and ``<id>@<view>`` or ``<id>:<task>@<view>`` with a view.
+            Ids, as ``<id>:<task>`` if tasks were named, and followed by ``@<representation>`` if one was named.
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
@@ -69,25 +69,25 @@ class Catalog:
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
             return list(dict.fromkeys(ids))
-        whole, at, view = selector.strip().partition("@")
+        whole, at, representation = selector.strip().partition("@")
         name, colon, task = whole.partition(":")
-        ids = self._ids(name, colon + task + at + view)
+        ids = self._ids(name, colon + task + at + representation)
         addresses = self._addresses(ids, task, self.is_single(name)) if colon else ids
         if at:
             for address in addresses:
-                self.card(address).with_view(view)
-        return [address + at + view for address in addresses]
+                self.card(address).with_representation(representation)
+        return [address + at + representation for address in addresses]
 
     def card(self, name: str) -> Card:
         """Return the card of a name that :meth:`resolve` returned.
 
         Raises:
-            UnknownDataset: If the card lacks the named task or view.
+            UnknownDataset: If the card lacks the named task or representation.
         """
-        whole, _, view = name.partition("@")
+        whole, _, representation = name.partition("@")
         id_, _, task = whole.partition(":")
         card = self.cards[id_].with_task(task) if task else self.cards[id_]
-        return card.with_view(view) if view else card
+        return card.with_representation(representation) if representation else card
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
         """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
@@ -194,7 +194,8 @@ def list_datasets(selector: Selector | None = None) -> list[str]:
 
     Args:
         selector: An id, alias, group, family, glob, or a list of these; None for all. With the suffix
-            ``:<task>`` (a task, or a glob as in ``co/*:*``) the result has ``<id>:<task>``, likewise with ``@<view>``.
+            ``:<task>`` (a task, or a glob as in ``co/*:*``) the result has ``<id>:<task>``, likewise with
+            ``@<representation>``.
     """
     return list(catalog().cards) if selector is None else catalog().resolve(selector)
 
@@ -203,11 +204,11 @@ def card(name: str) -> Card:
     """Return the card of one dataset.
 
     Args:
-        name: An id or an alias, followed by ``:<task>`` for another task than the card's first, and by ``@<view>`` for
-            another view of the graphs than the stored one.
+        name: An id or an alias, followed by ``:<task>`` for another task than the card's first, and by
+            ``@<representation>`` for another representation of the graphs than the stored one.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, has that name, or the dataset lacks the task or view.
+        UnknownDataset: If no dataset, or more than one, has that name, or the dataset lacks the task or representation.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:

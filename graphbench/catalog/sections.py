@@ -98,16 +98,16 @@ class LabelSpec(Strict):
         return self
 
 
-class ViewSpec(Strict):
+class RepresentationSpec(Strict):
     """Another graph of the same samples, which is derived from the stored one when a batch is made.
 
     Attributes:
-        view: A registered view, as ``<domain>.<name>``.
+        derived_by: The registered representation that derives the graph, as ``<domain>.<name>``.
         title: Description of the graph, in a few words.
-        features: The inputs of models in this view.
+        features: The inputs of models in this representation.
     """
 
-    view: str
+    derived_by: str
     title: str
     features: tuple[Feature, ...] = ()
 
@@ -117,10 +117,13 @@ class ViewSpec(Strict):
         return parse_features(value)
 
     @model_validator(mode="after")
-    def _check(self) -> ViewSpec:
+    def _check(self) -> RepresentationSpec:
         for f in self.features:
             if f.stage not in (Stage.INPUT, Stage.META):
-                raise ValueError(f"the feature {f.name!r} of a view is {f.stage}; views have inputs and meta features")
+                raise ValueError(
+                    f"the feature {f.name!r} of a representation is {f.stage}; representations have inputs and meta "
+                    "features"
+                )
         return self
 
 
@@ -131,17 +134,13 @@ class TaskSpec(Strict):
         type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text``, ``generate``
             or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
-        problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
-        judge: The domain's verifier, as ``<domain>.<name>``, for kinds of tasks that ask for whole structures.
         rules: Name of a trivial predictor, e.g. ``structural`` -> the domain's rule, as ``<domain>.<name>``, that it
             follows, for kinds of tasks that predict outputs from inputs.
-        options: Settings of the kind of task.
+        options: Options of the kind of task, such as its problem or its verifier; see ``options_type`` of its class.
     """
 
     type: str = Field(default="predict", pattern=r"^[a-z][a-z0-9_]*$")
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
-    problem: str | None = None
-    judge: str | None = None
     rules: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], str] = Field(default_factory=dict)
     options: dict[str, Any] = Field(default_factory=dict)
 

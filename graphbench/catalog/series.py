@@ -23,17 +23,17 @@ class SeriesSpec(Strict):
     stored once.
 
     Attributes:
-        structure: The registered structure that builds the graph, as ``<domain>.<name>``. Stored features of nodes
+        topology: The registered topology that builds the graph, as ``<domain>.<name>``. Stored features of nodes
             belong to its first nodes; all other nodes have 0, or the offset of a packed feature, which standardised
             is near 0.
-        parameters: Parameters of the structure.
-        fixed: The features of nodes and edges that come with the structure.
+        parameters: Parameters of the topology.
+        fixed: The features of nodes and edges that come with the topology.
         run: Stored feature of graphs: consecutive times with the same value belong to the same run.
         lead: Number of times from a sample to the later one.
         changes: Output -> stored feature; the output is the feature's value at the later time minus its value now.
     """
 
-    structure: str
+    topology: str
     parameters: dict[str, Any] = Field({})
     fixed: tuple[str, ...] = ()
     run: str
@@ -103,4 +103,4 @@ def check_series(series: SeriesSpec, features: Sequence[Feature], directed: bool
             raise ValueError(f"series.fixed names {name!r}; it takes inputs and meta features of nodes and edges")
     edges = [f.name for f in features if f.location is Location.EDGE and f.name not in series.derived]
     if edges:
-        raise ValueError(f"{edges} are features of edges, which come with the structure; list them under series.fixed")
+        raise ValueError(f"{edges} are features of edges, which come with the topology; list them under series.fixed")

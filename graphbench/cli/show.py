@@ -77,7 +77,11 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
     """Print the table of datasets, with a line for every task of a dataset that has several."""
     cards = {name: card_of(name) for name in list_datasets(selector or None)}
     if not as_json:
-        cards = {view.address: view for name, card in cards.items() for view in _views(name, card)}
+        cards = {
+            representation.address: representation
+            for name, card in cards.items()
+            for representation in _representations(name, card)
+        }
     here = {name: _files(card, root_folder(root)) for name, card in cards.items()}
     if as_json:
         print_json(
@@ -112,7 +116,7 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
     )
 
 
-def _views(name: str, card: Card) -> list[Card]:
+def _representations(name: str, card: Card) -> list[Card]:
     """Return the cards of all tasks, where there are several and none was named."""
     return [card] if ":" in name or not card.tasks else [card.with_task(task) for task in card.tasks]
 
@@ -181,7 +185,10 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *_label_facts(c),
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
-        *(("view", f"{c.id}@{name}: {view.title}") for name, view in c.views.items()),
+        *(
+            ("representation", f"{c.id}@{name}: {representation.title}")
+            for name, representation in c.representations.items()
+        ),
         *_series_facts(c),
         ("generator", c.generator),
         ("task type", c.task.type),
@@ -206,7 +213,7 @@ def _series_facts(c: Card) -> list[tuple[str, str]]:
         return []
     changes = ", ".join(f"{output} is that of {state}" for output, state in c.series.changes.items())
     parameters = ", ".join(f"{name} {value}" for name, value in c.series.parameters.items())
-    graph = f"{c.series.structure} ({parameters})" if parameters else c.series.structure
+    graph = f"{c.series.topology} ({parameters})" if parameters else c.series.topology
     return [("series", f"a sample is a time and the one {c.series.lead} later; {changes}; one graph: {graph}")]
 
 

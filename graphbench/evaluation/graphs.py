@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 
 
 def is_graphs(value: Any) -> bool:
@@ -33,7 +33,7 @@ def refuse_unlabelled(value: Any, labellers: Sequence[str]) -> None:
     if not labellers or not is_graphs(value):
         return
     graphs = value if isinstance(value, (list, tuple)) else [value]
-    for name in (find_labeller(labeller).failed for labeller in labellers):
+    for name in (find("labeller", labeller).failed for labeller in labellers):
         failed = sum(int((mask != 0).sum()) for graph in graphs if (mask := getattr(graph, name, None)) is not None)
         if failed:
             raise EvaluationError(

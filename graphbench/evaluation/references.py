@@ -110,8 +110,8 @@ def _of_block(card: Card, block: MeasuredScores, split: str) -> SplitReferences:
 
 
 def _hash_of(card: Card, hashes: Mapping[str, str], split: str) -> str:
-    """Return the hash of a split, or of the split that a part is of; unknown for views, whose files differ."""
-    if card.view is not None:
+    """Return the hash of a split, or of the split that a part is of; unknown for representations."""
+    if card.representation is not None:
         return ""
     base = next((name for name in hashes if split.startswith(f"{name}_") and split not in card.all_splits), "")
     return hashes.get(split) or hashes.get(base, "")

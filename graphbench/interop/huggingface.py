@@ -140,8 +140,8 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
     Raises:
         ArgumentError: See :func:`to_hf`.
     """
-    from graphbench.data.components.domain import view_of
-    from graphbench.data.components.representations import viewed
+    from graphbench.data.components.domain import representation_of
+    from graphbench.data.components.representations import represented
 
     card = split.card
     if split.is_changed:
@@ -153,12 +153,12 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
         )
     if card.hints and hints:
         raise ArgumentError(f"{card.address} has hints, which are trajectories and no columns; give hints=False")
-    view, samples, numbers = view_of(card), split.samples, split.graph_numbers
+    representation, samples, numbers = representation_of(card), split.samples, split.graph_numbers
     ends = _ends(card, samples, numbers)
     for first, last in zip([0, *ends], ends, strict=False):
         chosen = slice(first, last) if numbers is None else numbers[first:last]
-        if view is not None:
-            yield viewed(card, view, samples, chosen)
+        if representation is not None:
+            yield represented(card, representation, samples, chosen)
         elif isinstance(chosen, slice):
             yield samples.part(card.stored_schema, first, last)
         else:

@@ -150,12 +150,12 @@ def surrogate_of(name: str, settings: Mapping[str, float]) -> Callable[[Tensor, 
     for setting in settings:
         if setting not in surrogate.settings:
             available = ", ".join(surrogate.settings) or "no settings"
-            raise ConfigError(f"training.surrogate.{setting}: the loss {name!r} has {available}")
+            raise ConfigError(f"training.task.surrogate.{setting}: the loss {name!r} has {available}")
     loss = partial(surrogate.loss, **settings)
     try:  # on a graph of one node, so that invalid settings raise an error before data are read
         loss(torch.zeros((1,) * surrogate.dimensions), _ONE_NODE)
     except ConfigError as error:
-        raise ConfigError(f"training.surrogate: {error}") from error
+        raise ConfigError(f"training.task.surrogate: {error}") from error
     return loss
 
 

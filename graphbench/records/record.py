@@ -22,6 +22,7 @@ from graphbench.core.validation import StrictModel, explain
 from graphbench.evaluation.metrics import range_problem
 from graphbench.models.tabular.estimators import draws_nothing
 from graphbench.records.budgets import Budget
+from graphbench.records.earlier_names import config_for_digests
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -227,7 +228,7 @@ class RunRecord(StrictModel):
     @property
     def _setup(self) -> dict[str, Any]:
         return {
-            "model": [self.model, _without_seed(self.config)],
+            "model": [self.model, _without_seed(config_for_digests(self.config))],
             "budget": [self.steps_asked, self.batch_size, self.budget.small],
         }
 

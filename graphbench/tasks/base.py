@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from pydantic import ValidationError
+
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.core.validation import StrictModel, explain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from graphbench.loader import Splits
 
 
+OptionsType = type[StrictModel]
 _NORMALISATION_SAMPLES = 4096
 
 
@@ -48,6 +52,10 @@ class BoundModel(Protocol):
         """Return the outputs for a batch, or the predictions."""
 
 
+class NoOptions(StrictModel):
+    """The options of a kind of task that has none."""
+
+
 class Task(ABC):
     """One task of a dataset: the batching of samples, the meaning of outputs, the loss and the scoring.
 
@@ -57,6 +65,8 @@ class Task(ABC):
 
     Attributes:
         type: Name of the kind of task, as cards write it.
+        options_type: The options that a card gives in ``task.options``.
+        train_options_type: The options that a configuration gives in ``training.task``.
         samples: The noun for samples, in the plural.
         floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
@@ -70,12 +80,16 @@ class Task(ABC):
         endings: Endings of the names of files of predictions.
         size_grows_by_factors: Whether figures over the sizes of :attr:`size_axis` have a logarithmic axis.
         card: The dataset's card.
+        options: The options on the card, of :attr:`options_type`.
+        train_options: The options of the run, of :attr:`train_options_type`.
         facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
             not known yet. The card holds the facts where ``graphbench verify --update`` has written them; otherwise
             :meth:`read_training` computes them.
     """
 
     type: ClassVar[str]
+    options_type: ClassVar[OptionsType] = NoOptions
+    train_options_type: ClassVar[OptionsType] = NoOptions
     samples: ClassVar[str] = "graphs"
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     follows_rules: ClassVar[bool] = False
@@ -87,26 +101,46 @@ class Task(ABC):
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy", ".jsonl", ".txt")
     size_grows_by_factors: ClassVar[bool] = True
 
-    def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
         """Prepare the task of a card.
 
         Args:
             card: The card.
-            surrogate: Settings of a loss without targets, for tasks that have one.
-            decoding: Settings of a decoder, for tasks that have one.
+            train_options: The options of the run, ``training.task`` of its configuration; None for the defaults.
 
         Raises:
-            CardError: If the card does not fit this kind of task.
-            ConfigError: If the task has no such settings.
+            CardError: If the card does not fit this kind of task, or an option on the card is refused.
+            ConfigError: If an option of the run is unknown, or its value is refused.
         """
         self.card = card
         self.facts: Mapping[str, float] = card.training_facts
+        self.options: Any = self._checked_options()
+        self.train_options: Any = self._checked_train_options(train_options or {})
         self.check_card()
-        for name, settings in (("surrogate", surrogate), ("decoding", decoding)):
-            if settings:
-                raise ConfigError(
-                    f"training.{name} is {dict(settings)}, but {card.address} is learned from targets; leave it out"
-                )
+
+    @classmethod
+    def options_of_evaluator(cls, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of training that further arguments of ``graphbench.Evaluator`` stand for: the same."""
+        return arguments
+
+    def _checked_options(self) -> StrictModel:
+        try:
+            return self.options_type.model_validate(self.card.task.options)
+        except ValidationError as error:
+            where = f"{self.card.path} ({self.card.address}): task.options"
+            raise CardError(explain(error, self.options_type, where=where)) from error
+
+    def _checked_train_options(self, train_options: Mapping[str, Any]) -> StrictModel:
+        if train_options and not self.train_options_type.model_fields:
+            raise ConfigError(
+                f"training.task has the options {dict(train_options)}, but {self.card.address} is a {self.type} task, "
+                "which has none; leave them out"
+            )
+        try:
+            return self.train_options_type.model_validate(train_options)
+        except ValidationError as error:
+            where = f"training.task of {self.card.address}"
+            raise ConfigError(explain(error, self.train_options_type, where=where)) from error
 
     # ------------------------------------------------------------------------------------------------ the card
 
@@ -211,7 +245,7 @@ class Task(ABC):
             root: Folder of the datasets; None for the default one.
         """
         if self.reads_training and not self.facts:
-            from graphbench.data.batches.finished import finished_split
+            from graphbench.data.batches.dataset import finished_split
 
             train = finished_split(self.card, "train", root)
             if train is not None:

@@ -71,7 +71,8 @@ class Evaluator(metaclass=_EvaluatorType):
         card = card_of(dataset)
         if output is not None:
             card = _with_output(card, output)
-        task = task_class(card.task.type)(card, **({"decoding": options} if options else {}))
+        kind = task_class(card.task.type)
+        task = kind(card, kind.options_of_evaluator(options))
         task.find_training(root)
         evaluator = task.evaluator(scores=scores, expected_graphs=expected_graphs)
         evaluator.draw_replicates()

@@ -48,15 +48,15 @@ def task_class(name: str) -> type[Task]:
     return _TASKS.find(name)
 
 
-def task_of(card: Card, settings: Mapping[str, Any] | None = None) -> Task:
+def task_of(card: Card, train_options: Mapping[str, Any] | None = None) -> Task:
     """Return the task of a card.
 
     Args:
         card: The card.
-        settings: Settings of a run that the kind of task may have, such as ``decoding``; see the task's class.
+        train_options: The options of the run, ``training.task`` of its configuration; None for the defaults.
 
     Raises:
         CardError: If the card's task type is unknown, or the card does not fit it.
-        ConfigError: If the task does not have a setting, or refuses its value.
+        ConfigError: If the kind of task does not have an option of the run, or refuses its value.
     """
-    return task_class(card.task.type)(card, **(settings or {}))
+    return task_class(card.task.type)(card, train_options)

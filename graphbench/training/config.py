@@ -17,6 +17,7 @@ from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest, did_you_mean, nearest
 from graphbench.core.validation import StrictModel, explain
 from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture, architectures
+from graphbench.records.earlier_names import config_for_digests, config_in_current_names
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
 from graphbench.training.settings import TrainingConfig
 
@@ -185,7 +186,8 @@ def load_config(
     task = file.tasks.get(family or "", _Task())
     base = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
     reference = base["training"].get("steps")
-    changes = with_arguments(parse_overrides(overrides), steps=steps, seed=seed)
+    base = config_in_current_names(base)
+    changes = with_arguments(config_in_current_names(parse_overrides(overrides)), steps=steps, seed=seed)
     changes["model"] = _of_one_kind(base["model"], changes.get("model", {}), path.stem)
     base["model"] = _without_default_kind(base["model"])
     values = with_scaled_warmup(merged(base, changes), changes, reference)
@@ -231,11 +233,12 @@ def fingerprint(config: RunConfig, data_hash: str) -> str:
     Budget and reporting intervals that do not change the weights at a given step are left out: ``steps`` where
     ``schedule_steps`` is set, the logging and checkpoint intervals and the evaluation batch size.
     """
-    training = config.to_dict()["training"]
+    settings = config_for_digests(config.to_dict())
+    training = settings["training"]
     for key in without_influence(training):
         training.pop(key)
     data = [config.dataset, data_hash, config.limit]
-    content = {"data": data, "model": config.model.model_dump(mode="json"), "training": training}
+    content = {"data": data, "model": settings["model"], "training": training}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -332,6 +335,7 @@ def _validated_run(values: Any, where: str) -> RunConfig:
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("model", {}), Mapping):
         raise ConfigError(f"{where}: expected a mapping with the keys model and training, got {values!r:.80}")
+    values = config_in_current_names(values)
     problems, section = [], values.get("model", {})
     schema = _architecture_of(section, where).config
     section_schema = create_model("Section", model=(schema, ...))

@@ -41,7 +41,7 @@ def evaluate_model(
     device: str | torch.device = "auto",
     precision: Precision = "fp32",
     progress: bool | None = False,
-    decoding: Mapping[str, Any] | None = None,
+    task_options: Mapping[str, Any] | None = None,
     scores: str | None = None,
 ) -> Score:
     """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
@@ -59,7 +59,8 @@ def evaluate_model(
         device: Where to compute; ``auto`` takes a GPU if there is one.
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
-        decoding: Problems to be solved: how scores become solutions.
+        task_options: Options of the kind of task, as ``training.task`` of a configuration has them: for problems to
+            solve ``{"decoding": {...}}``.
         scores: Scale of floating-point predictions of a mask, from a model that is no ``TaskModel``: ``probability``,
             ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
@@ -68,7 +69,7 @@ def evaluate_model(
             shape than the targets or are not finite.
         TrainingError: If a single sample does not fit into the device's memory.
     """
-    options: dict[str, Any] = {"decoding": decoding, "progress": progress, "scores": scores}
+    options: dict[str, Any] = {"task_options": task_options, "progress": progress, "scores": scores}
     return evaluate_splits(model, {dataset.split: dataset}, batch_size, device, precision, **options)[dataset.split]
 
 
@@ -79,7 +80,7 @@ def evaluate_splits(
     device: str | torch.device = "auto",
     precision: Precision = "fp32",
     progress: bool | None = False,
-    decoding: Mapping[str, Any] | None = None,
+    task_options: Mapping[str, Any] | None = None,
     scores: str | None = None,
 ) -> SplitScores:
     """Return the scores of a model on several splits, by name; see :func:`evaluate_model`.
@@ -92,7 +93,7 @@ def evaluate_splits(
     model = model.to(target) if isinstance(model, nn.Module) else model
     split_scores: SplitScores = {}
     for name, split in splits.items():
-        task = task_of(split.card, {"decoding": decoding})
+        task = task_of(split.card, task_options)
         options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
         split_scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
     return split_scores
@@ -157,7 +158,7 @@ class FinishedRun:
             card: The card of the split that is predicted.
             data: The dataset.
         """
-        task = task_of(card, {"decoding": self.config.training.decoding})
+        task = task_of(card, self.config.training.task)
         task.configure(self.config.model)
         task.read_training(data)
         return task

@@ -22,6 +22,7 @@ from graphbench.core.sources import Code, changed_code, code_of
 from graphbench.core.validation import StrictModel
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.tabular.estimators import estimator_parameters
+from graphbench.records.earlier_names import card_in_current_names, config_in_current_names
 from graphbench.records.files import read_record
 from graphbench.training.config import RunConfig, without_influence
 from graphbench.training.folders import CONFIG, RESTART, read_facts, record_path, short
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 IDENTITY = "fingerprint.json"
 _NAMED_CHANGES = 6
-_CARD_KEYS = {"directed", "complete", "protocol", "classes", "channels", "spellings", "task", "metrics", "series"}
+_CARD_KEYS = {"directed", "complete", "protocol", "classes", "channels", "class_aliases", "task", "metrics", "series"}
 _TEXTS = {"task": {"title", "summary"}}
 _NOTHING = "nothing"
 
@@ -97,8 +98,8 @@ def card_meaning(card: Card) -> dict[str, Any]:
     """Return the facts of a card that scores depend on, beside the data: no texts, no counts."""
     values = card.model_dump(mode="json", include=_CARD_KEYS, exclude=_TEXTS)
     values["features"] = {f.name: f"{f.stage} {f.location} {f.type_name}" for f in card.features}
-    if card.view is not None:
-        values["view"] = card.views[card.view].view
+    if card.representation is not None:
+        values["representation"] = card.representations[card.representation].derived_by
     return {key: value for key, value in values.items() if value not in (None, {}, [])}
 
 
@@ -121,7 +122,11 @@ def read_identity(folder: Path) -> RunIdentity | None:
     Raises:
         CheckpointError: If the file cannot be read.
     """
-    return read_facts(folder / IDENTITY, RunIdentity, f"put the file back, or train the model again with {RESTART}")
+    identity = read_facts(folder / IDENTITY, RunIdentity, f"put the file back, or train the model again with {RESTART}")
+    if identity is None:
+        return None
+    cards = {id_: card_in_current_names(card) for id_, card in identity.cards.items()}
+    return identity.model_copy(update={"config": config_in_current_names(identity.config), "cards": cards})
 
 
 def continued_identity(context: RunContext, now: RunIdentity) -> RunIdentity:
@@ -249,6 +254,7 @@ def _differing(before: Mapping[str, Any], now: Mapping[str, Any], kind: str, fre
 
 def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of ``config.json`` with the settings that it leaves out while they have their defaults."""
+    config = config_in_current_names(config)
     training = {**TrainingConfig().model_dump(mode="json"), **config.get("training", {})}
     return {"datasets": [], "overridden": [], "data_seed": 0, **config, "training": training}
 

@@ -140,7 +140,9 @@ class NeighbourBatches:
             "its graphs are undirected": not card.directed,
             "an output is not of nodes": any(f.location is not Location.NODE for f in outputs),
             "a transform changes it": dataset.is_changed,
-            "its graphs are views or complete": card.view is not None or card.complete or card.series is not None,
+            "its graphs are representations or complete": card.representation is not None
+            or card.complete
+            or card.series is not None,
         }
         for reason, holds in reasons.items():
             if holds:

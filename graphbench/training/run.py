@@ -176,16 +176,15 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
     """Return dataset -> task, after checking that the configuration fits each.
 
     Raises:
-        ConfigError: If a setting of loss, decoder or mixture, a split or the number of processes is refused.
+        ConfigError: If an option of the task, the mixture, a split or the number of processes is refused.
     """
-    settings = {"surrogate": config.training.surrogate, "decoding": config.training.decoding}
     mixture_weights(config.training.mixture, dict.fromkeys(cards, 1))
     tasks = {}
     for id_, card in cards.items():
         try:
-            task = task_of(card, settings)
+            task = task_of(card, config.training.task)
         except DecodingError as error:
-            raise ConfigError(f"training.decoding: {error}") from error
+            raise ConfigError(f"training.task.decoding: {error}") from error
         task.configure(config.model)
         validate_train_val_splits(config, task)
         if not task.several_processes and world_size() > 1:

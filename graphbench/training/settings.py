@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from graphbench.core.validation import StrictModel
 from graphbench.training.mixture import Mixture
@@ -64,10 +64,8 @@ class TrainingConfig(StrictModel):
             number of training samples, or a mapping dataset -> weight.
         prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
             is soon perfect, more training still helps on harder data.
-        surrogate: Problems that are solved without solutions to learn from: settings of the loss, such as ``beta`` or
-            ``weight`` (``graphbench.models.surrogates``).
-        decoding: The same: how scores become solutions wherever they are scored, such as ``local_search`` or
-            ``restarts`` (``graphbench.domains.co.decoding``).
+        task: Options of the kind of task, such as the options of the loss and of the decoder for problems that are
+            solved (``graphbench.tasks.solve.task.SolveTrainOptions``); see ``train_options_type`` of its class.
     """
 
     steps: int = Field(1000, gt=0)
@@ -95,16 +93,7 @@ class TrainingConfig(StrictModel):
     neighbours: NeighbourSettings | None = None
     mixture: Mixture = "turns"
     prefer_later: bool = False
-    surrogate: dict[str, float] = Field(default_factory=dict)
-    decoding: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("decoding")
-    @classmethod
-    def _plain(cls, options: dict[str, Any]) -> dict[str, Any]:
-        for name, value in options.items():
-            if not isinstance(value, bool | int | float):
-                raise ValueError(f"{name} is {value!r}; give true, false or a number")
-        return options
+    task: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainingConfig:

@@ -17,7 +17,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import add_labels
 from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
 from graphbench.data.store.layout import find_file, label_folder
 from graphbench.data.store.manifest import Manifest
@@ -38,7 +38,7 @@ class LabelChecks:
         self, card: Card, labeller: str, split: str, folder: Path, samples: int | None, graphs: Samples
     ) -> None:
         self.card, self.split, self.folder, self.samples, self.graphs = card, split, folder, samples, graphs
-        self.labeller, self.schema = find_labeller(labeller), card.label_schemas[labeller]
+        self.labeller, self.schema = find("labeller", labeller), card.label_schemas[labeller]
         self.stored_schema = replace(card.graph_schema, features=(*card.graph_features, *self.schema.features))
 
     @cached_property

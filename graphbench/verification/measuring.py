@@ -23,7 +23,7 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_arrays
 from graphbench.data.build.generation import add_labels, draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.tasks.registry import task_of
@@ -102,7 +102,7 @@ def measure(
         samples: Numbers of samples to score trivial predictors and solvers on, beside the usual number; see ``Counts``.
     """
     whole, card = card, card.graphs
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     hashes, statistics, counted, different = {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
@@ -185,7 +185,7 @@ def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
 
 
 def _measured_labels(card: Card, name: str, graphs: Mapping[str, Samples], bar: Progress) -> MeasuredLabels:
-    labeller, schema = find_labeller(name), card.label_schemas[name]
+    labeller, schema = find("labeller", name), card.label_schemas[name]
     hashes, statistics, counted = {}, {}, {}
     for split, drawn in graphs.items():
         size = len(drawn)

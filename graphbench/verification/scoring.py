@@ -14,7 +14,7 @@ from graphbench.core.progress import Progress
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.components.domain import find
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 
@@ -63,7 +63,7 @@ class Counts:
 
 def usual_count(card: Card) -> int:
     """Return the number of samples on which a task is scored if nothing else is said: fewer where labels are costly."""
-    costly = [labeller for labeller in map(find_labeller, card.labellers) if labeller.recorded is None]
+    costly = [labeller for labeller in (find("labeller", name) for name in card.labellers) if labeller.recorded is None]
     shards = [labeller.shard_size(labeller.parse(card, _TEST)) for labeller in costly]
     return min([_WHOLE, *(min(max(_LEAST_LABELLED, _LABEL_SHARDS * size), _MOST_LABELLED) for size in shards)])
 
@@ -124,7 +124,7 @@ def _scored_splits(card: Card) -> list[str]:
 def _training_samples(card: Card, root: Path, counts: Counts, progress: bool | None) -> Samples:
     """Return the training samples that trivial predictors see: drawn anew, unless they are costly to draw."""
     size = min(card.split("train").count, _TRAINING, counts.most if card.labellers else _TRAINING)
-    if card.labellers or find_generator(card.generator).environment is not None:
+    if card.labellers or find("generator", card.generator).environment is not None:
         size = card.split("train").count if not card.labellers else size
         return _open(card, "train", root, size, progress).samples
     return draw_samples(card, "train", np.arange(size))
@@ -155,7 +155,7 @@ class _Scores:
     def add(self, card: Card, task: Task, train: Samples, data: GraphDataset) -> None:
         """Score a split, and the parts and groups of the test split."""
         split, samples = data.split, data.samples
-        generator = find_generator(card.generator)
+        generator = find("generator", card.generator)
         solved: dict[str, Mapping[str, float]] = dict(task.solvers(samples))
         if generator.solvers is not None and not card.labellers:
             solved = dict(generator.solvers(generator.parse(card, split), train, samples)) | solved

@@ -22,7 +22,7 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.source_choice import source_of, sourced_card
@@ -128,10 +128,10 @@ def check_card(card: Card) -> None:
     """
     for view in [card.with_task(task) for task in card.tasks] or [card]:
         _check_metrics(view)
-        for labeller in map(find_labeller, view.labellers):
+        for labeller in (find("labeller", name) for name in view.labellers):
             for split in view.all_splits:
                 labeller.parse(view, split)
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     for split in card.all_splits:
         directed = getattr(generator.parse(card, split), "directed", card.directed)
         if directed != card.directed:
@@ -161,7 +161,7 @@ class _SplitChecks:
 
     def __init__(self, card: Card, split: str, folder: Path, samples: int | None, shared: Samples | None) -> None:
         self.card, self.split, self.folder, self.shared = card, split, folder, shared
-        self.generator: Generator = find_generator(card.generator)
+        self.generator: Generator = find("generator", card.generator)
         self.parameters = self.generator.parse(card, split)
         self.count = card.split(split).count
         self.first = first_samples(card, split)

@@ -8,7 +8,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family, measured_path, merge
 from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.core.errors import CardError
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 
 SPLITS = {"train": {"count": 3}, "val": {"count": 2}, "test": {"count": 1}}
 
@@ -303,7 +303,7 @@ def test_fingerprint_ignores_words_and_counts_but_not_the_generator_version(
 def test_bad_generator_parameters(make_card: Callable[..., Card], parameters: dict[str, Any], words: list[str]) -> None:
     card = make_card(parameters=parameters)
     with pytest.raises(CardError) as caught:
-        find_generator(card.generator).parse(card, "train")
+        find("generator", card.generator).parse(card, "train")
     for word in ["toy.yaml", "split train", *words]:
         assert word in str(caught.value)
 
@@ -319,7 +319,7 @@ def test_bad_generator_parameters(make_card: Callable[..., Card], parameters: di
 )
 def test_unknown_generator(name: str, expected: str) -> None:
     with pytest.raises(CardError) as caught:
-        find_generator(name)
+        find("generator", name)
     assert expected in str(caught.value)
     assert repr(name) in str(caught.value)
 

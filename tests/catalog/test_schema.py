@@ -32,10 +32,10 @@ def test_labels_have_schemas_of_their_own_and_no_edges() -> None:
 
 
 def test_a_representation_changes_the_sample_and_not_the_store() -> None:
-    card, view = graphbench.card("sat/small:kissat"), graphbench.card("sat/small:kissat@vg")
-    assert view.graph_schema == card.graph_schema and view.stored_schema == card.stored_schema
-    assert view.sample_schema != card.sample_schema and view.address == "sat/small:kissat@vg"
-    assert view.graphs.graph_features == card.graph_features and view.graphs.view is None
+    card, representation = graphbench.card("sat/small:kissat"), graphbench.card("sat/small:kissat@vg")
+    assert representation.graph_schema == card.graph_schema and representation.stored_schema == card.stored_schema
+    assert representation.sample_schema != card.sample_schema and representation.address == "sat/small:kissat@vg"
+    assert representation.graphs.graph_features == card.graph_features and representation.graphs.representation is None
 
 
 def test_changes_of_a_series_are_not_stored() -> None:

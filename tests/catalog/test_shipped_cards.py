@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graphbench.catalog.names import catalog, list_datasets
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 
 TASKS = ("topological_sort", "mst", "bridges", "steiner_tree", "max_clique", "flow", "max_matching")
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -50,7 +50,7 @@ def test_all_seven_tasks_in_three_difficulties() -> None:
 @pytest.mark.parametrize("id_", list_datasets())
 def test_generator_accepts_every_split(id_: str) -> None:
     card = catalog().cards[id_]
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     for split in card.all_splits:
         assert generator.shard_size(generator.parse(card, split)) >= 1
     assert len(card.fingerprint(generator.version)) == 12

@@ -15,7 +15,7 @@ from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import CardError
 from graphbench.data.arrays.seeds import redrawn_seed, stream_key
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.store.layout import about_graphs, dataset_folder
 from graphbench.data.store.manifest import Manifest
 from graphbench.domains.clrs import sample
@@ -147,7 +147,9 @@ def test_algorithms_are_drawn_from_other_random_states() -> None:
     card = shipped("clrs/minimum").with_data_seed(2)
     ((key,),) = sample("minimum", 16, 1, redrawn_seed(1, 2))
     assert draw_samples(card, "train", np.arange(1)).values["key"].tolist() == key.tolist()
-    seeds = {name: find_generator(card.generator).parse(card, name).seed for name in ("train", "test", "n32", "n128")}
+    seeds = {
+        name: find("generator", card.generator).parse(card, name).seed for name in ("train", "test", "n32", "n128")
+    }
     assert seeds == {"train": redrawn_seed(1, 2), **dict.fromkeys(("test", "n32", "n128"), redrawn_seed(3, 2))}
 
 

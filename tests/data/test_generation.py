@@ -24,7 +24,7 @@ from graphbench.data.arrays.seeds import sample_generator, stream_key
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build import generation
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Generator
 from graphbench.data.store import shards
 from graphbench.data.store.layout import dataset_folder, library_versions
@@ -163,8 +163,8 @@ def test_too_few_different_graphs(make_card: MakeCard, tmp_path: Path) -> None:
 def test_duplicates_stay_where_the_generator_allows_them(
     make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts_of: Facts
 ) -> None:
-    relaxed = replace(find_generator("algoreas.mst"), unique=False)
-    monkeypatch.setattr(shards, "find_generator", lambda name: relaxed)
+    relaxed = replace(find("generator", "algoreas.mst"), unique=False)
+    monkeypatch.setattr(shards, "find", lambda kind, name: relaxed)
     card = make_card(20, {"nodes": 3, "models": {"er": {"p": 0.5}}})
     assert facts_of(ensure_split(card, "train", tmp_path, workers=1))["redrawn"] == 0
 
@@ -266,13 +266,13 @@ def test_unknown_split(make_card: MakeCard, tmp_path: Path) -> None:
 
 def with_generator(monkeypatch: pytest.MonkeyPatch, change: Callable[[Samples], Samples]) -> None:
     """Let the generator of the toy card return changed samples."""
-    real = find_generator("algoreas.mst")
+    real = find("generator", "algoreas.mst")
 
     def generate(*arguments: Any) -> Samples:
         return change(real.generate(*arguments))
 
     broken: Generator = replace(real, generate=generate)
-    monkeypatch.setattr(shards, "find_generator", lambda name: broken)
+    monkeypatch.setattr(shards, "find", lambda kind, name: broken)
 
 
 def failing(samples: Samples) -> Samples:
@@ -409,14 +409,14 @@ def test_an_interrupt_inside_a_kernel_is_no_fault(
 def test_a_fault_in_a_later_shard_is_reported_with_its_samples(
     make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = find_generator("algoreas.mst")
+    real = find("generator", "algoreas.mst")
 
     def generate(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:
         if 20 in indices:
             raise IndexError("sample 20")
         return real.generate(parameters, key, indices, attempts)
 
-    monkeypatch.setattr(shards, "find_generator", lambda name: replace(real, generate=generate))
+    monkeypatch.setattr(shards, "find", lambda kind, name: replace(real, generate=generate))
     with ThreadPoolExecutor(2) as executor, pytest.raises(GenerationError, match=r"samples 16 to 23.*sample 20"):
         ensure_split(make_card(30), "train", tmp_path, executor=executor, shard_size=8)
 

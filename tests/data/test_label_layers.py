@@ -1,4 +1,4 @@
-"""Labels of several labellers, recorded outcomes in tables, and views of graphs."""
+"""Labels of several labellers, recorded outcomes in tables, and representations of graphs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.build.label_export import import_tables, recorded_tables
 from graphbench.data.build.label_tables import LabelTable, read_tables, write_tables
-from graphbench.data.components.domain import find_generator, unregister
+from graphbench.data.components.domain import find, unregister
 from graphbench.data.components.generators import Labeller, Recorded
-from graphbench.data.components.representations import View
+from graphbench.data.components.representations import Representation
 from graphbench.data.store.layout import label_folder
 from graphbench.data.store.manifest import Manifest
 from graphbench.verification import verify
@@ -80,9 +80,9 @@ CONTENT: dict[str, Any] = {
             "metrics": {"primary": "mae"},
         },
     },
-    "views": {
+    "representations": {
         "complement": {
-            "view": "layers.complement",
+            "derived_by": "layers.complement",
             "title": "pairs that are not joined",
             "features": {"rank": ["input", "node", "scalar"]},
         }
@@ -158,15 +158,15 @@ def labeller(name: str, label: Any, recorded: Recorded | None = None) -> Labelle
 @pytest.fixture(autouse=True)
 def domain() -> Iterator[None]:
     Calls.measured, Calls.wrong = 0, False
-    own = replace(find_generator("co.er"), name="layers.graphs")
+    own = replace(find("generator", "co.er"), name="layers.graphs")
     labellers = {
         "size": labeller("size", None, Recorded(("edges", "seconds"), key, measured, size_label)),
         "degree": labeller("degree", degree_label),
         "nodes": labeller("nodes", lambda effort, number, graph: {"own": np.arange(graph.num_nodes[0])}),
     }
-    views = {"complement": View("layers.complement", 1, complement)}
+    representations = {"complement": Representation("layers.complement", 1, complement)}
     graphbench.register_domain(
-        graphbench.Domain("layers", generators={"graphs": own}, labellers=labellers, views=views)
+        graphbench.Domain("layers", generators={"graphs": own}, labellers=labellers, representations=representations)
     )
     yield
     unregister("layers")
@@ -386,39 +386,39 @@ def main_ok(*words: str) -> None:
     assert caught.value.code == 0
 
 
-# -------------------------------------------------------------------------------------------------------- views
+# ------------------------------------------------------------------------------------------------ representations
 
 
 def test_a_view_has_other_graphs_and_the_same_labels(card: Card, tmp_path: Path) -> None:
     path = ensure_split(card, "train", tmp_path, workers=1)
-    view = card.with_view("complement")
-    assert view.address == "layers/toy:both@complement"
-    assert ensure_split(view, "train", tmp_path, workers=1) == path
-    stored, viewed = GraphDataset(card, "train", path), GraphDataset(view, "train", path)
-    assert stored.content_hash != viewed.content_hash and stored.data_fingerprint != viewed.data_fingerprint
-    assert torch.equal(stored.y, viewed.y)
+    representation = card.with_representation("complement")
+    assert representation.address == "layers/toy:both@complement"
+    assert ensure_split(representation, "train", tmp_path, workers=1) == path
+    stored, represented = GraphDataset(card, "train", path), GraphDataset(representation, "train", path)
+    assert stored.content_hash != represented.content_hash and stored.data_fingerprint != represented.data_fingerprint
+    assert torch.equal(stored.y, represented.y)
     for i in (0, 7, 19):
-        one, other = stored[i], viewed[i]
+        one, other = stored[i], represented[i]
         n = one.num_nodes
         assert other.num_nodes == n and one.num_edges + other.num_edges == n * (n - 1)
         assert other["rank"].tolist() == list(range(n)) and torch.equal(one.degree, other.degree)
     for chosen in (slice(2, 9), np.array([11, 0, 5])):
-        batch = viewed.make_batch(chosen)
-        parts = [viewed[i] for i in (range(2, 9) if isinstance(chosen, slice) else chosen.tolist())]
+        batch = represented.make_batch(chosen)
+        parts = [represented[i] for i in (range(2, 9) if isinstance(chosen, slice) else chosen.tolist())]
         assert batch.num_graphs == len(parts)
         assert torch.equal(batch.x, torch.cat([part.x for part in parts]))
         assert batch.num_edges == sum(part.num_edges for part in parts)
-    assert sum(batch.num_graphs for batch in viewed[3:].batches(4, shuffle=True)) == 17
-    again = pickle.loads(pickle.dumps(viewed))
-    assert torch.equal(again[2].edge_index, viewed[2].edge_index)
+    assert sum(batch.num_graphs for batch in represented[3:].batches(4, shuffle=True)) == 17
+    again = pickle.loads(pickle.dumps(represented))
+    assert torch.equal(again[2].edge_index, represented[2].edge_index)
 
 
 def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path) -> None:
     splits = graphbench.Loader("layers/toy:one@complement", root=tmp_path, workers=1).load(())
-    assert splits.card.address == "layers/toy:one@complement" and splits.card.view == "complement"
+    assert splits.card.address == "layers/toy:one@complement" and splits.card.representation == "complement"
     assert graphbench.list_datasets("layers/toy@complement") == ["layers/toy@complement"]
     assert catalog().card("layers/toy:one@complement").stored_schema == card.with_task("one").sample_schema
-    with pytest.raises(UnknownDataset, match="no view 'complemen'; did you mean 'complement'"):
+    with pytest.raises(UnknownDataset, match="no representation 'complemen'; did you mean 'complement'"):
         graphbench.card("layers/toy:one@complemen")
     with pytest.raises(UnknownDataset, match="it has none"):
         graphbench.card("mst_easy@vg")
@@ -429,17 +429,19 @@ def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path
 def test_a_view_that_lacks_a_feature_is_refused(card: Card, tmp_path: Path) -> None:
     path = ensure_split(card, "train", tmp_path, workers=1)
     unregister("layers")
-    views = {"complement": View("layers.complement", 1, lambda samples: replace(complement(samples), values={}))}
+    representations = {
+        "complement": Representation("layers.complement", 1, lambda samples: replace(complement(samples), values={}))
+    }
     graphbench.register_domain(
         graphbench.Domain(
             "layers",
-            views=views,
+            representations=representations,
             labellers={"size": labeller("size", None), "degree": labeller("degree", degree_label)},
-            generators={"graphs": replace(find_generator("co.er"), name="layers.graphs")},
+            generators={"graphs": replace(find("generator", "co.er"), name="layers.graphs")},
         )
     )
     with pytest.raises(CardError, match=r"layers\.complement does not give rank"):
-        GraphDataset(card.with_view("complement"), "train", path)[0]
+        GraphDataset(card.with_representation("complement"), "train", path)[0]
 
 
 def test_a_file_may_be_like_another(tmp_path: Path) -> None:

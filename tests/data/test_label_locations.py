@@ -16,7 +16,7 @@ from graphbench.core.errors import StoreError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
 from graphbench.data.store.layout import label_folder
 from graphbench.data.store.shards import stored_samples
@@ -75,7 +75,7 @@ def use_labeller(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any]) 
     def statistics(samples: Samples) -> dict[str, Any]:
         return {"nodes": samples.num_nodes.astype(float)}
 
-    changed = replace(find_labeller("co.mis"), label=function, check=lambda *_: [], statistics=statistics)
+    changed = replace(find("labeller", "co.mis"), label=function, check=lambda *_: [], statistics=statistics)
     monkeypatch.setattr(labellers, "LABELLERS", {**labellers.LABELLERS, "mis": changed})
 
 

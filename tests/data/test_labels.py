@@ -24,7 +24,7 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build import generation
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.build.labelling import LabelTask, label_samples
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
 from graphbench.data.store.layout import data_fingerprint, label_folder
 from graphbench.data.store.manifest import Manifest
@@ -65,7 +65,7 @@ def with_labeller(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 def failing_on(wrong: Callable[[Samples], bool], failure: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
     """Return a labeller's function that does otherwise on some graphs."""
-    real = find_labeller("co.mis").label
+    real = find("labeller", "co.mis").label
 
     def label(effort: Any, number: int, graph: Samples) -> Mapping[str, Any]:
         values = dict(real(effort, number, graph))
@@ -196,7 +196,7 @@ def test_splits_may_have_efforts_of_their_own(
     labels["co.mis"]["features"] = {f.name: [f.stage, f.location, f.type_name] for f in card.label_features}
     other = make_labelled(labels=json.loads(json.dumps(labels)))
     seen = []
-    real = find_labeller("co.mis").label
+    real = find("labeller", "co.mis").label
     with_labeller(monkeypatch, label=lambda effort, *rest: (seen.append(effort), real(effort, *rest))[1])
     for split in ("train", "val"):
         label_samples(other, other.labellers[0], split, np.arange(1), draw_samples(other.graphs, split, [0]))

@@ -15,7 +15,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.build.labelling import label_samples
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
 from graphbench.domains.co import labellers
 from graphbench.verification.measuring import labels_hash
@@ -60,7 +60,7 @@ def card(make_labelled: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) ->
 def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     own = replace(labellers.LABELLERS["mis"], label=label, check=lambda graph, values: [], **changes)
     monkeypatch.setitem(labellers.LABELLERS, "mis", own)  # type: ignore[index]
-    assert find_labeller("co.mis") is own
+    assert find("labeller", "co.mis") is own
 
 
 def labels_of(card: Card, places: Sequence[int]) -> Samples:

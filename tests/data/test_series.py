@@ -19,11 +19,11 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import Domain, find_generator, register_domain, unregister
+from graphbench.data.components.domain import Domain, find, register_domain, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
-from graphbench.data.components.topologies import Structure
+from graphbench.data.components.topologies import Topology
 from graphbench.data.store.files import map_arrays
 from graphbench.verification.measuring import describe
 
@@ -89,7 +89,7 @@ CARD = {
     },
     "packed": {"state": {"offset": [100, 200], "scale": [10, 10]}},
     "series": {
-        "structure": "counting.wheel",
+        "topology": "counting.wheel",
         "fixed": ["grid", "length"],
         "run": "run",
         "lead": 2,
@@ -109,8 +109,8 @@ TASK = {"title": "Size", "summary": "How large it is.", "type": "predict", "metr
 def make(tmp_path):
     """Return a function that gives the card, with other keys."""
     maker = Generator("counting.up", 1, Parameters, generate, None, lambda p, s: {}, lambda p: 7, unique=False)
-    wheel = Structure("counting.wheel", Wheel, build)
-    register_domain(Domain("counting", generators={"up": maker}, structures={"wheel": wheel}))
+    wheel = Topology("counting.wheel", Wheel, build)
+    register_domain(Domain("counting", generators={"up": maker}, topologies={"wheel": wheel}))
 
     def card(**changes):
         path = tmp_path / "cards" / "counting" / "toy.yaml"
@@ -304,7 +304,10 @@ def test_values_too_large_for_16_bits_are_refused(make, tmp_path):
         ({"series": {**CARD["series"], "changes": {"change": "clock"}}}, "both must be the same"),
         ({"series": {**CARD["series"], "changes": {"change": "states"}}}, r"names \['states'\]"),
         ({"complete": True}, "remove complete"),
-        ({"views": {"other": {"title": "Other", "view": "sat.literal_clause"}}}, "remove views"),
+        (
+            {"representations": {"other": {"title": "Other", "derived_by": "sat.literal_clause"}}},
+            "remove representations",
+        ),
         ({"features": {**CARD["features"], "step": ["hint", "graph", "scalar"]}}, "remove hints"),
         (
             {
@@ -335,7 +338,7 @@ def test_sizes_of_a_series_are_those_of_its_graph(make):
     """Statistics count the graph of the samples, and not the stored states, which have no edges."""
     card = make()
     graph = graph_of_series(card)
-    maker = find_generator(card.generator)
+    maker = find("generator", card.generator)
     found = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)), graph)
     assert found == {"nodes": (NODES, 0), "edges": (NODES, 0)}
     plain = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)))
@@ -345,7 +348,7 @@ def test_sizes_of_a_series_are_those_of_its_graph(make):
 @pytest.mark.parametrize(
     ("series", "message"),
     [
-        ({"structure": "counting.weel"}, "did you mean"),
+        ({"topology": "counting.weel"}, "did you mean"),
         ({"parameters": {"node": 3}}, "did you mean 'nodes'"),
     ],
 )

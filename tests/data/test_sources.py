@@ -21,7 +21,7 @@ import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, PluginError, StoreError
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import Domain, find_domain, find_generator, register_domain, unregister
+from graphbench.data.components.domain import Domain, find, find_domain, register_domain, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.source_choice import source_name, source_of
 from graphbench.data.sources.downloads import Download
@@ -132,7 +132,7 @@ def test_data_of_files_lie_apart_and_are_found_again(files, tmp_path):
 def test_files_that_change_while_they_are_read_are_reported(files, tmp_path):
     loader = load(files, tmp_path)
     card = loader.load(()).card
-    find_generator(card.generator).remember({})
+    find("generator", card.generator).remember({})
     (files / "test.csv").write_text("0,0,1,0.5\n")
     with pytest.raises(StoreError, match="changed since they were read; load them again"):
         loader.load("test")
@@ -193,7 +193,7 @@ def test_what_does_not_go_together(files, tmp_path, registered):
             "from graphbench.data.components.domain import Domain, register_domain; register_domain(Domain('mine'))",
             namespace,
         )
-    assert "paths" in find_domain("mine").parts("source")
+    assert "paths" in find_domain("mine").components("source")
 
 
 def test_a_source_of_files_is_verified(files, tmp_path, registered):

@@ -23,7 +23,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.store import shards
 from graphbench.data.store.manifest import Manifest
 from graphbench.evaluation.trivial import most_frequent_answer, trivial_scores
@@ -72,7 +72,7 @@ def test_where_text_does_not_belong(words: list[str]) -> None:
 @pytest.fixture
 def texts_card(make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) -> Card:
     """The toy trees with a story per graph, which is the output, and a name per node."""
-    real = find_generator("algoreas.mst")
+    real = find("generator", "algoreas.mst")
 
     def generate(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:
         samples = real.generate(parameters, key, indices, attempts)
@@ -82,7 +82,7 @@ def texts_card(make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) 
         )
         return replace(samples, values={"weight": samples.values["weight"], "story": stories, "name": names})
 
-    monkeypatch.setattr(shards, "find_generator", lambda name: replace(real, generate=generate))
+    monkeypatch.setattr(shards, "find", lambda kind, name: replace(real, generate=generate))
     features = {
         "weight": ["input", "edge", "scalar"],
         "story": ["output", "graph", "text"],
@@ -140,13 +140,13 @@ def test_the_first_samples_hash_like_the_small_file(texts_card: Card, tmp_path: 
 
 
 def test_a_text_for_each_graph(texts_card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = shards.find_generator("")
+    broken = shards.find("generator", "")
 
     def generate(*arguments: Any) -> Samples:
         samples = broken.generate(*arguments)
         return replace(samples, values={**samples.values, "story": samples.values["story"][:1]})
 
-    monkeypatch.setattr(shards, "find_generator", lambda name: replace(broken, generate=generate))
+    monkeypatch.setattr(shards, "find", lambda kind, name: replace(broken, generate=generate))
     with pytest.raises(GenerationError, match=r"story has 1 rows, not \d+"):
         ensure_split(texts_card, "train", tmp_path, workers=1)
 

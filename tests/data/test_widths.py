@@ -20,7 +20,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.trajectory_batch import batch_of_samples
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.store import shards
 from graphbench.data.store.shards import stored_samples
 from graphbench.tasks.registry import task_of
@@ -58,11 +58,11 @@ def with_columns(samples: Samples) -> Samples:
 
 @pytest.fixture
 def use_generator(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Samples], Samples]], None]:
-    real = find_generator("algoreas.mst")
+    real = find("generator", "algoreas.mst")
 
     def use(change: Callable[[Samples], Samples]) -> None:
         changed = replace(real, generate=lambda *arguments: change(real.generate(*arguments)))
-        monkeypatch.setattr(shards, "find_generator", lambda name: changed)
+        monkeypatch.setattr(shards, "find", lambda kind, name: changed)
 
     return use
 
@@ -187,7 +187,7 @@ def with_features(card: Card, features: dict[str, list[str]]) -> Card:
 
 def test_trajectories_take_inputs_with_a_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     card = card_of("clrs/bfs")
-    real, splits = find_generator(card.generator), {"train": card.split("train").model_copy(update={"count": 4})}
+    real, splits = find("generator", card.generator), {"train": card.split("train").model_copy(update={"count": 4})}
 
     def widened(samples: Samples) -> Samples:
         rows = {"place": samples.num_nodes.sum(), "flow": samples.num_edges.sum(), "wind": len(samples)}
@@ -195,7 +195,7 @@ def test_trajectories_take_inputs_with_a_width(monkeypatch: pytest.MonkeyPatch, 
         return replace(samples, values={**samples.values, **wide})
 
     changed = replace(real, generate=lambda *arguments: widened(real.generate(*arguments)))
-    monkeypatch.setattr(shards, "find_generator", lambda name: changed)
+    monkeypatch.setattr(shards, "find", lambda kind, name: changed)
     wide = {"place": "node", "flow": "edge", "wind": "graph"}
     card = with_features(card, {name: ["input", at, "scalar(2)"] for name, at in wide.items()})
     card = card.model_copy(update={"splits": {**card.splits, **splits}})

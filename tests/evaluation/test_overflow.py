@@ -80,10 +80,10 @@ def test_changes_of_weather():
 def test_generated_scalars_are_not_stored_as_infinity(make_card):
     from dataclasses import replace
 
-    from graphbench.data.components.domain import find_generator
+    from graphbench.data.components.domain import find
 
     card = make_card()
-    maker = find_generator(card.generator)
+    maker = find("generator", card.generator)
     samples = maker.draw(card, "train", np.arange(2), np.zeros(2, np.int64))
     weights = np.asarray(samples.values["weight"], np.float64).copy()
     weights[3] = 1e39

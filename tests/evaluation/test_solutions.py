@@ -8,14 +8,14 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
 from graphbench.core.errors import DecodingError, EvaluationError
-from graphbench.data.components.domain import all_parts
+from graphbench.data.components.domain import all_components
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.tasks.solve.evaluator import FURTHER_METRICS, SolutionEvaluator, decode
 from graphbench.tasks.solve.metrics import SolutionSums, SolvedGraphs
 
-PROBLEMS = {problem.short_name: problem for _, problem in all_parts("problem")}
+PROBLEMS = {problem.short_name: problem for _, problem in all_components("problem")}
 TASKS = ("mis", "max_cut", "coloring")
 ALL = {task: (about.objective, *FURTHER_METRICS) for task, about in PROBLEMS.items()}
 

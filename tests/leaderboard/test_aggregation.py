@@ -46,7 +46,7 @@ def toy_card(metric, floor, solvers=None, rule=None):
         scored_samples={"test": 64},
     )
     about = {"task": SimpleNamespace(rules=dict.fromkeys(rules, "toy.rule"))}
-    about |= {"version": 1, "view": None, "all_splits": {"test": None}, "measured_scores": measured}
+    about |= {"version": 1, "representation": None, "all_splits": {"test": None}, "measured_scores": measured}
     return SimpleNamespace(metrics=SimpleNamespace(primary=metric), **about)
 
 

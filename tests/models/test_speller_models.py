@@ -11,20 +11,20 @@ from graphbench.core.errors import CircuitError, ConfigError
 from graphbench.domains.chip_design.aig import Aig, equivalent
 from graphbench.domains.chip_design.construction import build_greedily
 from graphbench.domains.chip_design.graphs import encoded
-from graphbench.domains.chip_design.spelling import SPELLINGS
+from graphbench.domains.chip_design.tokenizers import TOKENIZERS
 from graphbench.domains.chip_design.truth_tables import from_text, to_text
 from graphbench.models.base import TaskFeatures
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.registry import build_task_model
 
 FEATURES = {"table": ["input", "graph", "text"], "reference": ["output", "graph", "text"]}
-SPELLING = SPELLINGS["literals"]
+TOKENIZER = TOKENIZERS["literals"]
 
 
 def model_of(features=FEATURES, **options):
     torch.manual_seed(0)
     settings = {"layers": 2, "hidden": 32, "heads": 2, **options}
-    config = SpellerModelConfig(spelling="chip_design.literals", **settings)
+    config = SpellerModelConfig(tokenizer="chip_design.literals", **settings)
     return build_task_model(config, {"chip_design/aig": TaskFeatures(parse_features(features))})
 
 
@@ -38,27 +38,27 @@ def batch_of(shapes, seed=0, ones=0.1):
 def test_a_spelling_is_read_back_as_the_circuit():
     batch = batch_of([(6, 1), (7, 2), (3, 1)], ones=0.5)
     for text, reference in zip(batch.table, batch.reference, strict=True):
-        tokens = SPELLING.tokens(reference).tolist()
-        circuit = SPELLING.structure(text, tokens)
+        tokens = TOKENIZER.tokens(reference).tolist()
+        circuit = TOKENIZER.structure(text, tokens)
         assert encoded(circuit) == reference and equivalent(circuit, from_text(text))
-        assert SPELLING.complete(text, tokens) and not SPELLING.complete(text, tokens[:-1])
-        assert min(tokens) > 0 and max(tokens) < SPELLING.vocabulary and len(tokens) <= SPELLING.longest
+        assert TOKENIZER.complete(text, tokens) and not TOKENIZER.complete(text, tokens[:-1])
+        assert min(tokens) > 0 and max(tokens) < TOKENIZER.vocabulary and len(tokens) <= TOKENIZER.longest
 
 
 def test_what_is_no_spelling_is_no_circuit():
     text = "00ff00ff00ff00ff"
-    assert SPELLING.structure(text, [4, 6, 1, 16]) is not None
+    assert TOKENIZER.structure(text, [4, 6, 1, 16]) is not None
     for wrong in ([4, 6], [4, 1, 16], [4, 6, 8, 1, 4], [16, 6, 1, 4], [4, 6, 1, 18], [4, 6, 1]):
-        assert SPELLING.structure(text, wrong) is None, wrong
+        assert TOKENIZER.structure(text, wrong) is None, wrong
     long = Aig(2, np.array([[2, 4]] * 1022), np.array([6]))
-    with pytest.raises(CircuitError, match="2 inputs and 1,022 ANDs has no spelling; at most 1,023"):
-        SPELLING.tokens(encoded(long))
+    with pytest.raises(CircuitError, match="2 inputs and 1,022 ANDs has no tokens; at most 1,023"):
+        TOKENIZER.tokens(encoded(long))
 
 
 def test_goals_are_the_columns_of_the_table():
     text = to_text(np.random.default_rng(0).random((2, 128)) < 0.5)
     table = np.where(from_text(text), 1, -1)
-    assert (SPELLING.goals(text) == table.reshape(4, 64)).all()
+    assert (TOKENIZER.goals(text) == table.reshape(4, 64)).all()
 
 
 def test_the_loss_is_that_of_one_token_after_the_other():
@@ -66,7 +66,7 @@ def test_the_loss_is_that_of_one_token_after_the_other():
     model = model_of()
     loss = model(batch)["loss"]
     for value, text, reference in zip(loss, batch.table, batch.reference, strict=True):
-        tokens, terms = SPELLING.tokens(reference).tolist(), []
+        tokens, terms = TOKENIZER.tokens(reference).tolist(), []
         for place, token in enumerate(tokens):
             logits, _, _ = model._read([text], torch.tensor([[0, *tokens[:place]]]))
             terms.append(-float(torch.log_softmax(logits[0, -1], 0)[token].detach()))
@@ -98,7 +98,7 @@ def test_gradients_reach_all_parameters():
 
 def test_drawn_tokens_are_repeatable_and_end(monkeypatch):
     model, batch = model_of(temperature=1.0), batch_of([(6, 1), (6, 1)])
-    model.spelling = SimpleNamespace(**{**vars(SPELLING), "longest": 20})
+    model.tokenizer = SimpleNamespace(**{**vars(TOKENIZER), "longest": 20})
     first = model.write(batch.table)
     assert first == model.write(batch.table) and first[0] != first[1]
     assert all(0 not in tokens and len(tokens) <= 20 for tokens in first)

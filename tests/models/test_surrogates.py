@@ -191,7 +191,7 @@ def test_settings_of_a_loss_are_checked_and_used() -> None:
     scores = torch.tensor([0.3, -0.2])
     found = surrogate_of("independent_set", {"beta": 2.0})(scores, batch)
     assert torch.equal(found, independent_set_loss(scores, batch, beta=2.0))
-    with pytest.raises(ConfigError, match=r"training\.surrogate\.gamma: the loss 'independent_set' has beta"):
+    with pytest.raises(ConfigError, match=r"training\.task\.surrogate\.gamma: the loss 'independent_set' has beta"):
         surrogate_of("independent_set", {"gamma": 1.0})
     with pytest.raises(ConfigError, match="'max_cut' has no settings"):
         surrogate_of("max_cut", {"beta": 1.0})
@@ -231,10 +231,10 @@ def test_one_arc_without_its_reverse_among_many_is_found(reversed_arcs):
 
 def test_settings_are_refused_before_there_are_data():
     for task, settings, message in (
-        ("independent_set", {"beta": 0.5}, r"training\.surrogate: beta = 0\.5; give a number from 1 on"),
-        ("independent_set", {"beta": float("inf")}, r"training\.surrogate: beta = inf"),
-        ("coloring", {"weight": float("inf")}, r"training\.surrogate: weight = inf"),
-        ("coloring", {"weight": float("nan")}, r"training\.surrogate: weight = nan"),
+        ("independent_set", {"beta": 0.5}, r"training\.task\.surrogate: beta = 0\.5; give a number from 1 on"),
+        ("independent_set", {"beta": float("inf")}, r"training\.task\.surrogate: beta = inf"),
+        ("coloring", {"weight": float("inf")}, r"training\.task\.surrogate: weight = inf"),
+        ("coloring", {"weight": float("nan")}, r"training\.task\.surrogate: weight = nan"),
     ):
         with pytest.raises(ConfigError, match=message):
             surrogate_of(task, settings)

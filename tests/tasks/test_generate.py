@@ -1,4 +1,4 @@
-"""Generation as a kind of task: a toy judge of cycles, its forms of answers, files and errors."""
+"""Generation as a kind of task: a toy verifier of cycles, its forms of answers, files and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphbench.core.errors import CardError, EvaluationError, ResultError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.domain import unregister
 from graphbench.data.components.generators import Generator
-from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Judge, Judgement
+from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Verdict, Verifier
 from graphbench.records.record import RunRecord
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
@@ -31,7 +31,7 @@ CARD = {
     "summary": "A cycle of a given length.",
     "generator": "cycles.lengths",
     "features": {"length": ["output", "graph", "scalar"]},
-    "task": {"type": "generate", "judge": "cycles.judge"},
+    "task": {"type": "generate", "options": {"verifier": "cycles.verifier"}},
     "splits": {name: {"count": 9} for name in ("train", "val", "test")},
     "metrics": {"primary": "quality", "also": ["valid", "correct"]},
     "licence": "CC0",
@@ -69,7 +69,7 @@ def graphs_of(answers):
             yield yaml.safe_load(text) if text else 3
 
 
-def judge(fields, answers):
+def verifier(fields, answers):
     reasons = []
     for length, edges in zip(fields["length"], graphs_of(answers), strict=True):
         if isinstance(edges, int):
@@ -82,7 +82,7 @@ def judge(fields, answers):
     correct, valid = (reasons == 0).astype(float), np.isin(reasons, (0, 2)).astype(float)
     values = {"quality": 100 * correct, "valid": valid, "correct": correct}
     parts = ["even" if length % 2 == 0 else "odd" for length in fields["length"]]
-    return Judgement(values, reasons, TEXTS, parts, {i: "empty" for i, r in enumerate(reasons) if r == 3})
+    return Verdict(values, reasons, TEXTS, parts, {i: "empty" for i, r in enumerate(reasons) if r == 3})
 
 
 def flat(answers):
@@ -111,15 +111,15 @@ def domain():
         statistics=lambda parameters, samples: {},
         shard_size=lambda parameters: 100,
     )
-    own = Judge(
-        name="cycles.judge",
+    own = Verifier(
+        name="cycles.verifier",
         answers="cycles",
         forms="a graph or a file of edges",
         graph_fields={"place": Location.EDGE},
         fields=("length",),
         metrics=("quality", "valid", "correct"),
         endings=(".edges",),
-        judge=judge,
+        verify=verifier,
         arrays=flat,
         floors=lambda samples: {"triangle": [{EDGE_INDEX: ring(3).edge_index}] * len(samples)},
         solvers=lambda samples: {
@@ -127,7 +127,7 @@ def domain():
         },
     )
     yield graphbench.register_domain(
-        graphbench.Domain("cycles", generators={"lengths": lengths}, judges={"judge": own})
+        graphbench.Domain("cycles", generators={"lengths": lengths}, verifiers={"verifier": own})
     )
     unregister("cycles")
 
@@ -216,8 +216,11 @@ def test_wrong_arguments_are_refused(card_of, data):
 def test_cards_that_do_not_fit(card_of):
     check_card(card_of())
     for changes, words in (
-        ({"task": {"type": "generate"}}, "needs task.judge"),
-        ({"task": {"type": "generate", "judge": "cycles.jugde"}}, "did you mean 'judge'|cycles has judge"),
+        ({"task": {"type": "generate"}}, r"task\.options.*verifier"),
+        (
+            {"task": {"type": "generate", "options": {"verifier": "cycles.verifer"}}},
+            "did you mean 'verifier'|cycles has verifier",
+        ),
         ({"metrics": {"primary": "f1"}}, "gives no metric 'f1'; use some of quality, valid, correct"),
         ({"metrics": {"primary": "quality", "also": ["mean_ands"]}}, "gives no metric 'mean_ands'"),
     ):

@@ -83,7 +83,7 @@ def test_datasets_trained_together_need_the_files_budget_each(baselines):
         (["training.warmup=7"], ("training.warmup",)),
         (["training.schedule_steps=20000"], ("training.schedule_steps",)),
         ({"model": {"positional": {"type": "lpe", "k": 16}}}, ("model.positional.type",)),
-        (["training.decoding.conditional=true"], ("training.decoding.conditional",)),
+        (["training.decoding.conditional=true"], ("training.task.decoding.conditional",)),
     ],
 )
 def test_overrides_make_a_configuration_of_ones_own(baselines, overrides, keys):

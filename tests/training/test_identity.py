@@ -110,7 +110,7 @@ def test_a_killed_run_continues_and_a_setting_without_influence_may_change(toys,
     ("section", "key", "value", "words"),
     [
         ("model", "activation", "relu", r"config\.json model\.activation gelu -> relu"),
-        ("training", "decoding", {"restarts": 3}, r"config\.json training\.decoding.*3"),
+        ("training", "task", {"decoding": {"restarts": 3}}, r"config\.json training\.task.*3"),
         ("model", "dropout", 0.5, r"config\.json model\.dropout 0\.1 -> 0\.5"),
     ],
 )

@@ -34,7 +34,7 @@ def test_the_loss_is_that_of_the_problem(make_labelled, tmp_path):
     other, guessed = card.with_task("mis_size"), {"mis_value": torch.tensor([1.5])}
     batch.mis_value = torch.tensor([4.0])
     assert task_of(other).losses(guessed, batch) == losses(guessed, batch, other.features)
-    with pytest.raises(ConfigError, match=r"surrogate is \{'beta': 3.0\}, but co/toy:mis_size is learned from targets"):
+    with pytest.raises(ConfigError, match=r"'beta': 3.0.*co/toy:mis_size is a predict task"):
         task_of(other, {"surrogate": {"beta": 3.0}})
 
 
@@ -81,24 +81,29 @@ def test_the_training_split_is_scored_with_labels_where_asked_for(options):
 
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(options):
     for dataset, key, value, message in (
-        ("co/toy:mis", "decoding", {"restarts": -1}, r"training\.decoding: restarts is -1; give a whole number"),
-        ("co/toy:mis", "decoding", {"local_search": True}, r"training\.decoding: the decoder of mis has no option"),
+        ("co/toy:mis", "decoding", {"restarts": -1}, r"training\.task\.decoding: restarts is -1; give a whole number"),
+        (
+            "co/toy:mis",
+            "decoding",
+            {"local_search": True},
+            r"training\.task\.decoding: the decoder of mis has no option",
+        ),
         (
             "co/toy:mis",
             "decoding",
             {"restarts": "many"},
-            r"training\.decoding: restarts is 'many'; give true, false or",
+            r"training\.task.*restarts is 'many'",
         ),
-        ("co/toy:mis", "surrogate", {"beta": 0.2}, r"training\.surrogate: beta = 0\.2"),
+        ("co/toy:mis", "surrogate", {"beta": 0.2}, r"training\.task\.surrogate: beta = 0\.2"),
         (
             "co/toy:mis_size",
             "decoding",
             {"restarts": 3},
-            r"training\.decoding is \{'restarts': 3\}, .* learned from targets",
+            r"training\.task.*'restarts': 3.*co/toy:mis_size is a predict task",
         ),
     ):
         with pytest.raises(ConfigError, match=message):
-            train(**{**options, "dataset": dataset}, steps=2, overrides={f"training.{key}": value})
+            train(**{**options, "dataset": dataset}, steps=2, overrides={f"training.task.{key}": value})
     assert not options["output"].exists() and not (options["root"] / "co").exists()
 
 
@@ -137,14 +142,14 @@ def test_decoding_is_part_of_the_run(options, tmp_path):
     often = train(
         **{**options, "output": tmp_path / "often"},
         steps=2,
-        overrides={"training.decoding": {"restarts": 20, "seed": 1}},
+        overrides={"training.task.decoding": {"restarts": 20, "seed": 1}},
     )
     assert often.record.scores["test"]["set_size"] >= plain.record.scores["test"]["set_size"]
-    assert often.record.config["training"]["decoding"] == {"restarts": 20, "seed": 1}
+    assert often.record.config["training"]["task"]["decoding"] == {"restarts": 20, "seed": 1}
     again = evaluate_run(tmp_path / "often", "test", root=options["root"], device="cpu", progress=False)
     assert again["test"]["set_size"] == often.record.scores["test"]["set_size"]
     test = Loader("co/toy:mis", root=options["root"], workers=1).load(())["test"]
     model = load_run(tmp_path / "often")
     assert evaluate_model(model, test)["set_size"] <= again["test"]["set_size"]
     with pytest.raises(DecodingError, match="restart"):
-        evaluate_model(model, test, decoding={"restart": 3})
+        evaluate_model(model, test, task_options={"decoding": {"restart": 3}})

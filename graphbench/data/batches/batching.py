@@ -98,14 +98,6 @@ class FlatGraphs:
                 fields[feature.name] = self._field(feature, taken)
         return fields
 
-    def stored_behind(self, numbers: NDArray[np.int64]) -> int:
-        """Return how many of the stored graphs some graphs are made of."""
-        return len(numbers)
-
-    def states_behind(self, count: int) -> int:
-        """Return how many of the first stored graphs the first ``count`` graphs are made of: equal to ``count``."""
-        return count
-
     def tensors(
         self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None
     ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:

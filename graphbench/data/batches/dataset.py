@@ -16,24 +16,16 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, GraphBenchError
+from graphbench.core.files import default_root
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_value
-from graphbench.data.batches.batching import (
-    BatchPlan,
-    FlatGraphs,
-    as_tensors,
-    empty_batch,
-    make_batch,
-    standard_fields,
-)
+from graphbench.data.batches.batching import BatchPlan, FlatGraphs, empty_batch
+from graphbench.data.batches.layouts import layout_of, samples_of
 from graphbench.data.batches.sample_ids import SampleSize, SplitId, with_ids
-from graphbench.data.batches.series import SeriesGraphs
-from graphbench.data.batches.trajectory_batch import make_trajectory_batch
-from graphbench.data.components.domain import find_labeller, view_of
-from graphbench.data.components.representations import viewed
-from graphbench.data.store.content import objects_hash, selection_hash, viewed_hash
+from graphbench.data.components.domain import find, representation_of
+from graphbench.data.store.content import objects_hash, represented_hash, selection_hash
 from graphbench.data.store.labels import is_unlabelled
-from graphbench.data.store.layout import data_fingerprint
+from graphbench.data.store.layout import data_fingerprint, dataset_folder, find_file, label_folder
 from graphbench.data.store.shards import stored_trajectories
 from graphbench.data.store.split_files import (
     check_files,
@@ -112,16 +104,13 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             schema,
             stored_trajectories(arrays),
         )
-        self._derive()
+        self._layout = layout_of(self.card, self._stored, self._stored_count, f"{self.card.address} {self.split}")
+        self._count = len(self._layout)
 
-    def _derive(self) -> None:
-        """Set the graphs: the stored ones, or the samples of a series that are derived from them."""
-        self.flat: Any = self._stored
-        if self.card.series is not None:
-            name = f"{self.card.address} {self.split}"
-            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, name)
-        self._count = len(self.flat)
-        self._view = view_of(self.card)
+    @property
+    def flat(self) -> Any:
+        """The arrays of the samples: ``FlatGraphs``, or ``SeriesGraphs`` for a card with a series."""
+        return self._layout.flat
 
     @property
     def failed_graphs(self) -> NDArray[np.int64]:
@@ -139,7 +128,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """
         failed = self.failed_graphs
         if len(failed):
-            masks = [find_labeller(name).failed for name in self.card.labellers]
+            masks = [find("labeller", name).failed for name in self.card.labellers]
             labelled = " and ".join(f"data.{mask}.item() == 0" for mask in masks)
             raise GraphBenchError(
                 f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "
@@ -155,10 +144,9 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     # Pickling (spawned DataLoader workers) sends the path, not the arrays.
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.pop("flat")
+        state.pop("_layout")
         state.pop("_stored")
         state.pop("_collated", None)
-        state.pop("_whole", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -183,17 +171,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             if isinstance(nodes := kept.to_dict().get("num_nodes"), SampleSize):
                 kept.num_nodes = SampleSize.of(nodes, self.split_id, idx)
             return kept
-        flat, position = self._viewed(slice(idx, idx + 1))
-        fields = as_tensors(flat.gather(position))
-        nodes = SampleSize.of(int(fields["ptr"][1]), self.split_id, idx)
-        data = Data(edge_index=fields["edge_index"], num_nodes=nodes)
-        for feature in self.card.stored_features:
-            data[feature.name] = _single(fields[feature.name])
-        if self.flat.hints is not None:
-            for name, hint in make_trajectory_batch(self.flat, slice(idx, idx + 1)).hints.items():
-                data[name] = hint[:, 0]
-        for name, value in standard_fields(fields, self.card.features).items():
-            data[name] = _single(value)
+        data = self._layout.item(idx)
+        data.num_nodes = SampleSize.of(data.num_nodes, self.split_id, idx)
         return data
 
     def __getitems__(self, chosen: list[int]) -> list[Data]:
@@ -220,7 +199,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if self._kept is not None:
             return len(self)
         numbers = self.graph_numbers
-        return self._stored_count if numbers is None else int(self.flat.stored_behind(numbers))
+        return self._stored_count if numbers is None else int(self._layout.stored_behind(numbers))
 
     @property
     def is_changed(self) -> bool:
@@ -290,16 +269,13 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return with_ids(self._batch_of(graphs, device), self.split_id, graphs)
 
     def _batch_of(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None) -> Any:
-        if self.flat.hints is not None:
-            if self.is_changed:
-                raise GraphBenchError(
-                    "batches of trajectories are read from the file, so transforms do not apply; "
-                    "load without transform and pre_transform, or use PyG's DataLoader with batch_size=1"
-                )
-            trajectories = make_trajectory_batch(self.flat, graphs)
-            return trajectories if device is None else trajectories.to(device)
         if not self.is_changed:
-            return make_batch(*self._viewed(graphs), device)
+            return self._layout.batch(graphs, device)
+        if self.flat.hints is not None:
+            raise GraphBenchError(
+                "batches of trajectories are read from the file, so transforms do not apply; "
+                "load without transform and pre_transform, or use PyG's DataLoader with batch_size=1"
+            )
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
         items = [self.get(i) for i in numbers or (0,)]
         if self.transform is not None:
@@ -307,34 +283,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         batch = Batch.from_data_list(items) if numbers else empty_batch(items[0])
         return batch if device is None else batch.to(device)
 
-    def _viewed(self, graphs: NDArray[np.int64] | slice) -> tuple[Any, NDArray[np.int64] | slice]:
-        """Return flat arrays with graphs in the card's representation, and the graphs' positions in the arrays."""
-        if self._view is None:
-            return self.flat, graphs
-        samples = viewed(self.card, self._view, self._samples, graphs)
-        flat = FlatGraphs(
-            samples.node_ptr,
-            samples.edge_ptr,
-            samples.edges,
-            samples.values,
-            self.card.sample_schema,
-        )
-        return flat, slice(0, len(samples))
-
     @property
     def samples(self) -> Samples:
         """The stored graphs of the file, up to the limit and before any selection, as flat arrays with their labels."""
-        return self._samples.part(self.card.stored_schema, 0, self._stored_count)
-
-    @property
-    def _samples(self) -> Samples:
-        """The stored graphs, as the functions that make graph representations take them."""
-        if "_whole" not in self.__dict__:
-            flat = self._stored
-            nodes, edges = flat.node_ptr.astype(np.int64), flat.edge_ptr.astype(np.int64)
-            counts = nodes[1:] - nodes[:-1], edges[1:] - edges[:-1]
-            self.__dict__["_whole"] = Samples(*counts, flat.edges, flat.values)
-        return self.__dict__["_whole"]  # type: ignore[no-any-return]
+        return samples_of(self._stored).part(self.card.stored_schema, 0, self._stored_count)
 
     @property
     def content_hash(self) -> str:
@@ -361,10 +313,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             return objects_hash(self._kept[i] for i in self.indices())
         numbers = self.graph_numbers
         count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
-        behind = self._stored_count if numbers is None else self.flat.states_behind(count)
+        behind = self._stored_count if numbers is None else self._layout.states_behind(count)
         first = hash_of_first(self.card, self.path, self.label_paths, behind) if count else ""
-        if self._view is not None:
-            first = viewed_hash(first, self._view.name, self._view.version)
+        representation = representation_of(self.card)
+        if representation is not None:
+            first = represented_hash(first, representation.name, representation.version)
         if numbers is None or np.array_equal(numbers, np.arange(count)):
             return first
         return selection_hash(first, numbers)
@@ -372,7 +325,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     @property
     def _data(self) -> Data | None:
         """All selected graphs collated into one ``Data``, as PyG's properties expect; made on first use."""
-        if "flat" not in self.__dict__:
+        if "_layout" not in self.__dict__:
             return None
         if "_collated" not in self.__dict__:
             self.__dict__["_collated"] = self.collate([self.get(i) for i in self.indices()])
@@ -426,7 +379,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         raise AttributeError(f"GraphDataset has no attribute {key!r}")
 
     def index_select(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any]) -> GraphDataset:
-        """Return a view of the chosen graphs.
+        """Return a representation of the chosen graphs.
 
         Args:
             idx: Numbers of graphs, a slice, or one truth value per graph.
@@ -444,9 +397,26 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return f"GraphDataset({self.card.address}, split={self.split}, graphs={len(self)})"
 
 
-def _single(value: Any) -> Any:
-    """Return the field of one graph; a text field is the string, or the list of strings, of this graph."""
-    return value[0] if isinstance(value, list) else value
+def finished_split(card: Card, split: str, root: str | Path | None = None) -> GraphDataset | None:
+    """Return a whole split with the labels of the card's task; None if a file of it is not on this machine.
+
+    Args:
+        card: The card.
+        split: Name of the split.
+        root: Folder of the datasets; None for the default one.
+
+    Raises:
+        StoreError: If a file was made by other code or cannot be read.
+    """
+    data_root = default_root() if root is None else Path(root).expanduser()
+    count = card.split(split).count
+    folder = dataset_folder(card, data_root)
+    name = find_file(split, count, folder)
+    if name is None or not all(
+        find_file(split, count, label_folder(card, labeller, folder)) for labeller in card.labellers
+    ):
+        return None
+    return GraphDataset(card, split, folder / name)
 
 
 def _checked_index(chosen: Any, count: int) -> Any:

@@ -26,7 +26,7 @@ from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.quantisation import columns
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, move, standard_fields
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.store.casting import compact
 
@@ -65,7 +65,7 @@ class SeriesGraphs:
                 f"{name} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
                 f"more than {self.lead} with limit"
             )
-        self.graph: Samples = build_structure(card)
+        self.graph: Samples = build_topology(card)
         self.values: Mapping[str, Any] = stored.values
         self.rows = int(stored.node_ptr[1])  # nodes with stored values
         self._location = {f.name: f.location for f in stored.schema.stored_features}
@@ -208,7 +208,7 @@ def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
     return selected
 
 
-def build_structure(card: Card) -> Samples:
+def build_topology(card: Card) -> Samples:
     """Return the graph that all samples of a card with a series share, checked against the card.
 
     Raises:
@@ -221,9 +221,9 @@ def build_structure(card: Card) -> Samples:
     problem = "" if {f.name for f in fixed} == set(built.values) else f"it gives {', '.join(sorted(built.values))}"
     problem = problem or ("" if len(built) == 1 else f"it gives {len(built)} graphs") or graph_problem(schema, built)
     if problem:
-        name = card.series.structure
-        raise CardError(f"{card.path} ({card.id}): the structure {name} does not fit the card: {problem}")
-    return compact(schema, built, find_generator(card.generator))
+        name = card.series.topology
+        raise CardError(f"{card.path} ({card.id}): the topology {name} does not fit the card: {problem}")
+    return compact(schema, built, find("generator", card.generator))
 
 
 def pairs_of_runs(runs: NDArray[Any], lead: int) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from graphbench.data.build.label_tables import (
     read_tables,
     table_head,
 )
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Labeller
 from graphbench.data.store.layout import dataset_folder, label_folder, library_versions
 from graphbench.data.store.manifest import Manifest
@@ -44,7 +44,7 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     addresses = []
     for card in cards:
         addresses.append(card.address)
-        for labeller in map(find_labeller, card.labellers):
+        for labeller in (find("labeller", name) for name in card.labellers):
             if labeller.recorded is None:
                 continue
             for table in _tables_of(card, labeller, dataset_folder(card, root), splits or tuple(card.all_splits)):
@@ -106,7 +106,7 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
     """Refuse a table that the labeller cannot have written, or that contradicts the existing tables."""
     head, where = table.head, f"{path}, table of {table.head.labeller}"
     try:
-        labeller = find_labeller(head.labeller)
+        labeller = find("labeller", head.labeller)
         effort = labeller.effort.model_validate(head.effort)
     except ValidationError as error:
         raise StoreError(f"{where}: {explain(error, labeller.effort)}") from error
@@ -138,7 +138,7 @@ def _served(table: LabelTable) -> list[str]:
 
 
 def _reads(card: Card, name: str, table: LabelTable) -> bool:
-    labeller = find_labeller(name)
+    labeller = find("labeller", name)
     if labeller.name != table.head.labeller:
         return False
     return any(table_head(labeller, labeller.parse(card, split)).name == table.head.name for split in card.all_splits)

@@ -31,7 +31,7 @@ from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.packed import open_packed
 from graphbench.core.validation import StrictModel, explain
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Labeller
 
 SUFFIX = ".csv.xz"
@@ -215,7 +215,7 @@ def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> N
     columns: dict[str, dict[str, float]] = {name: {} for name in features}
     efforts: dict[str, str] = {}
     for table in tables:
-        labeller = find_labeller(table.head.labeller)
+        labeller = find("labeller", table.head.labeller)
         if labeller.recorded is None:
             raise StoreError(f"the labeller {labeller.name} of a table has no recorded outcomes")
         effort = labeller.effort.model_validate(table.head.effort)

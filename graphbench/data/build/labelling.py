@@ -25,7 +25,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import label_number, stream_key
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.label_tables import LabelTable, find_tables, first_outcome
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Labeller, Outcome
 from graphbench.data.store.casting import compact
 from graphbench.data.store.labels import has_edge_labels, root_of
@@ -62,7 +62,7 @@ class LabelTask:
     @property
     def maker(self) -> Labeller:
         """The registered labeller."""
-        return find_labeller(self.labeller)
+        return find("labeller", self.labeller)
 
     @property
     def parameters(self) -> Any:
@@ -103,7 +103,7 @@ def label_samples(
     Raises:
         GraphBenchError: If no graph can be labelled, e.g. because a solver is not installed.
     """
-    labeller, schema = find_labeller(name), card.label_schemas[name]
+    labeller, schema = find("labeller", name), card.label_schemas[name]
     effort = labeller.parse(card, split)
     key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
     began = time.process_time()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CardError
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 
 Limit = int | Mapping[str, int] | None
 
@@ -27,7 +27,7 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
     """
     if limit is None:
         return card, None
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     parameter = generator.limited
     if parameter is None:
         return card, limit
@@ -48,6 +48,6 @@ def limited_parameter(card: Card) -> str | None:
     A limit is also the number of samples if the generator is unknown here, as for data that a program handed over.
     """
     try:
-        return find_generator(card.generator).limited
+        return find("generator", card.generator).limited
     except CardError:
         return None

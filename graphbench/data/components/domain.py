@@ -1,4 +1,4 @@
-"""Domains: objects that list generators, labellers, sources, verifiers, environments and other parts of a domain.
+"""Domains: objects that list generators, labellers, sources, verifiers, environments and other components.
 
 A built-in domain is a package ``graphbench.domains.<name>``, which is imported when first needed; its module
 ``domain`` has the object as ``DOMAIN``. Other domains are registered by a plug-in or a script:
@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 from graphbench.core.errors import CardError, PluginError
 from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin, owner_in_words, place_of
@@ -21,16 +21,16 @@ from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.components.environments import Builder, Spelling
+    from graphbench.data.components.environments import Environment, Tokenizer
     from graphbench.data.components.exporters import Exporter
     from graphbench.data.components.field_conventions import FieldConvention
     from graphbench.data.components.file_sources import FileSource
     from graphbench.data.components.generators import Generator, Labeller
     from graphbench.data.components.problems import Problem
-    from graphbench.data.components.representations import View
+    from graphbench.data.components.representations import Representation
     from graphbench.data.components.rules import Rule
-    from graphbench.data.components.topologies import Structure
-    from graphbench.data.components.verifiers import Judge
+    from graphbench.data.components.topologies import Topology
+    from graphbench.data.components.verifiers import Verifier
 
 T = TypeVar("T")
 
@@ -43,19 +43,21 @@ Kind = Literal[
     "source",
     "problem",
     "rule",
-    "judge",
-    "builder",
-    "spelling",
-    "structure",
-    "view",
+    "verifier",
+    "environment",
+    "tokenizer",
+    "topology",
+    "representation",
     "exporter",
     "convention",
 ]
+_FIELDS = {kind: "topologies" if kind == "topology" else f"{kind}s" for kind in get_args(Kind)}
+"""Kind -> the attribute of :class:`Domain` that lists its components."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The parts of a domain; cards name each as ``<domain>.<name>``.
+    """The components of a domain; cards name each as ``<domain>.<name>``.
 
     Attributes:
         name: Name of the domain, an identifier; ids of its datasets begin with it.
@@ -64,11 +66,11 @@ class Domain:
         sources: Readers of files (e.g. published files) with samples of its datasets.
         problems: The combinatorial problems that tasks name.
         rules: The trivial predictors that read the inputs of a graph and that tasks name.
-        judges: The verifiers of generated structures that tasks name.
-        builders: The environments that build structures, which configurations of models name.
-        spellings: The tokenizers of structures, which configurations of models name.
-        structures: Topologies: graphs that all samples of a dataset share.
-        views: Graph representations that are derived from the stored graphs.
+        verifiers: The verifiers of generated structures that tasks name.
+        environments: The environments that build structures, which configurations of models name.
+        tokenizers: The tokenizers of structures, which configurations of models name.
+        topologies: Graphs that all samples of a dataset share.
+        representations: Graph representations that are derived from the stored graphs.
         exporters: Formats of other tools that its datasets can be written in.
         conventions: Conventions of the fields that forecast tasks predict.
         words: Parameter of generators -> its label in figures, where the name alone would not be clear.
@@ -80,23 +82,23 @@ class Domain:
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
     rules: Listing[Rule] = field(default_factory=dict)
-    judges: Listing[Judge] = field(default_factory=dict)
-    builders: Listing[Builder] = field(default_factory=dict)
-    spellings: Listing[Spelling] = field(default_factory=dict)
-    structures: Listing[Structure] = field(default_factory=dict)
-    views: Listing[View] = field(default_factory=dict)
+    verifiers: Listing[Verifier] = field(default_factory=dict)
+    environments: Listing[Environment] = field(default_factory=dict)
+    tokenizers: Listing[Tokenizer] = field(default_factory=dict)
+    topologies: Listing[Topology] = field(default_factory=dict)
+    representations: Listing[Representation] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
     conventions: Listing[FieldConvention] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
 
-    def parts(self, kind: Kind) -> Mapping[str, Any]:
-        """Return the parts of one kind by their names in the domain."""
-        listing: Listing[Any] = getattr(self, f"{kind}s")
+    def components(self, kind: Kind) -> Mapping[str, Any]:
+        """Return the components of one kind by their names in the domain."""
+        listing: Listing[Any] = getattr(self, _FIELDS[kind])
         if not isinstance(listing, str):
             return listing
         module, _, name = listing.partition(":")
-        parts: Mapping[str, Any] = getattr(importlib.import_module(module), name)
-        return parts
+        components: Mapping[str, Any] = getattr(importlib.import_module(module), name)
+        return components
 
 
 def _built_in() -> dict[str, str]:
@@ -173,86 +175,97 @@ def fault_of(maker: Generator | Labeller, error: Exception | None = None) -> str
     return f"this is a fault of {owner_in_words(owner)}" + (f" ({source_line})" if source_line else "")
 
 
-def find_part(kind: Kind, name: str) -> Any:
-    """Return a part of a domain by the name a card gives, ``<domain>.<name>``.
+@overload
+def find(kind: Literal["generator"], name: str) -> Generator: ...
+@overload
+def find(kind: Literal["labeller"], name: str) -> Labeller: ...
+@overload
+def find(kind: Literal["source"], name: str) -> FileSource: ...
+@overload
+def find(kind: Literal["problem"], name: str) -> Problem: ...
+@overload
+def find(kind: Literal["rule"], name: str) -> Rule: ...
+@overload
+def find(kind: Literal["verifier"], name: str) -> Verifier: ...
+@overload
+def find(kind: Literal["environment"], name: str) -> Environment: ...
+@overload
+def find(kind: Literal["tokenizer"], name: str) -> Tokenizer: ...
+@overload
+def find(kind: Literal["topology"], name: str) -> Topology: ...
+@overload
+def find(kind: Literal["representation"], name: str) -> Representation: ...
+@overload
+def find(kind: Literal["convention"], name: str) -> FieldConvention: ...
+def find(kind: Kind, name: str) -> Any:
+    """Return a component of a domain by the name that cards and configurations give, ``<domain>.<name>``.
+
+    A source of files brings a generator of its name, unless the domain lists a generator of this name.
 
     Raises:
-        CardError: If the domain or the part does not exist; the message suggests the nearest name.
+        CardError: If the domain or the component does not exist; the message suggests the nearest name.
     """
     domain, _, short = name.partition(".")
     if not (domain.isidentifier() and short.isidentifier()):
         raise CardError(f"{kind} {name!r} is not of the form <domain>.<name>")
     try:
-        parts = find_domain(domain).parts(kind)
+        components = find_domain(domain).components(kind)
     except CardError as error:
         raise CardError(f"{kind} {name!r}: {error}") from error
-    if short not in parts and kind == "generator":  # a source of files brings a generator
-        sources = find_domain(domain).parts("source")
-        if short in sources:
-            return sources[short].generator
-    if short not in parts:
-        listed = ", ".join(sorted(parts)) or f"no {kind}s"
-        raise CardError(f"{kind} {name!r} does not exist; {domain} has {listed}{closest(short, parts)}")
-    return parts[short]
+    if short in components:
+        return components[short]
+    if kind == "generator" and short in (sources := find_domain(domain).components("source")):
+        return sources[short].generator
+    listed = ", ".join(sorted(components)) or f"no {_FIELDS[kind]}"
+    raise CardError(f"{kind} {name!r} does not exist; {domain} has {listed}{closest(short, components)}")
 
 
-def all_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
-    """Yield ``<domain>.<name>`` and the part, of all parts of one kind."""
+def all_components(kind: Kind) -> Iterator[tuple[str, Any]]:
+    """Yield ``<domain>.<name>`` and the component, of all components of one kind."""
     for domain in list_domains():
-        for short, part in find_domain(domain).parts(kind).items():
-            yield f"{domain}.{short}", part
+        for short, component in find_domain(domain).components(kind).items():
+            yield f"{domain}.{short}", component
 
 
-def find_labeller(name: str) -> Labeller:
-    """Return a registered labeller by the name a card gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the labeller does not exist.
-    """
-    labeller: Labeller = find_part("labeller", name)
-    return labeller
-
-
-def find_generator(name: str) -> Generator:
-    """Return a registered generator by the name a card gives, ``<domain>.<name>``.
+def full_name(kind: Kind, short: str) -> str:
+    """Return ``<domain>.<name>`` of the only component that has a name without a domain.
 
     Raises:
-        CardError: If the domain or the generator does not exist.
+        CardError: If no domain has a component of this name, or several domains have one.
     """
-    generator: Generator = find_part("generator", name)
-    return generator
+    names = [name for name, _ in all_components(kind)]
+    matching = [name for name in names if name.partition(".")[2] == short]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise CardError(f"the {kind} {short!r} exists in several domains; write {' or '.join(matching)}")
+    raise CardError(f"there is no {kind} {short!r}{closest(short, names)} (there are {', '.join(names)})")
 
 
-def view_of(card: Card) -> View | None:
+def only_name(kind: Kind, domain: str) -> str:
+    """Return ``<domain>.<name>`` of the only component of one kind in a domain.
+
+    Raises:
+        CardError: If the domain does not exist, or has no component or several components of this kind.
+    """
+    components = find_domain(domain).components(kind)
+    if len(components) != 1:
+        listed = ", ".join(components) or "none"
+        raise CardError(f"the domain {domain} has {len(components)} {_FIELDS[kind]} ({listed}); name one of them")
+    return f"{domain}.{next(iter(components))}"
+
+
+def representation_of(card: Card) -> Representation | None:
     """Return the registered graph representation of a card; None for the card of stored graphs.
 
     Raises:
         CardError: If the graph representation does not exist.
     """
-    if card.view is None:
-        return None
-    view: View = find_part("view", card.views[card.view].view)
-    return view
-
-
-def find_structure(name: str) -> Structure:
-    """Return a registered topology by the name a card gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the topology does not exist.
-    """
-    structure: Structure = find_part("structure", name)
-    return structure
-
-
-def find_judge(name: str) -> Judge:
-    """Return a registered verifier by the name a card gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the verifier does not exist.
-    """
-    judge: Judge = find_part("judge", name)
-    return judge
+    return (
+        None
+        if card.representation is None
+        else find("representation", card.representations[card.representation].derived_by)
+    )
 
 
 def rules_of(card: Card) -> dict[str, Rule]:
@@ -264,66 +277,7 @@ def rules_of(card: Card) -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
     for name, rule in card.task.rules.items():
         try:
-            rules[name] = find_part("rule", rule)
+            rules[name] = find("rule", rule)
         except CardError as error:
             raise CardError(f"{card.path} ({card.address}): task.rules.{name}: {error}") from error
     return rules
-
-
-def find_builder(name: str) -> Builder:
-    """Return a registered environment by the name a configuration gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the environment does not exist.
-    """
-    builder: Builder = find_part("builder", name)
-    return builder
-
-
-def find_spelling(name: str) -> Spelling:
-    """Return a registered tokenizer by the name a configuration gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the tokenizer does not exist.
-    """
-    spelling: Spelling = find_part("spelling", name)
-    return spelling
-
-
-def find_problem(name: str) -> Problem:
-    """Return a problem by its name on cards, ``<domain>.<name>``, or without the domain if only one domain has it.
-
-    Raises:
-        CardError: If no domain has the problem, or several domains have a problem of this name.
-    """
-    if "." in name:
-        problem: Problem = find_part("problem", name)
-        return problem
-    problems = dict(all_parts("problem"))
-    fitting = [full for full in problems if full.partition(".")[2] == name]
-    if len(fitting) == 1:
-        chosen: Problem = problems[fitting[0]]
-        return chosen
-    if fitting:
-        raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
-    raise CardError(f"there is no problem {name!r}{closest(name, problems)} (there are {', '.join(problems)})")
-
-
-def find_convention(name: str) -> FieldConvention:
-    """Return the conventions of forecast fields by the name that a card gives, ``<domain>.<name>``.
-
-    A domain alone stands for its only conventions.
-
-    Raises:
-        CardError: If the domain or the conventions do not exist, or a domain alone has none or several.
-    """
-    if "." not in name:
-        conventions: Mapping[str, FieldConvention] = find_domain(name).parts("convention")
-        if len(conventions) != 1:
-            raise CardError(
-                f"the domain {name} has {len(conventions)} conventions of fields "
-                f"({', '.join(conventions) or 'none'}); name one as convention: {name}.<name>"
-            )
-        return next(iter(conventions.values()))
-    convention: FieldConvention = find_part("convention", name)
-    return convention

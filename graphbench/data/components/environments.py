@@ -1,4 +1,4 @@
-"""Two ways in which a model may generate structures of a domain: environments (builders) and tokenizers (spellings).
+"""Two ways in which a model may generate structures of a domain: environments and tokenizers.
 
 An environment builds a structure by choices, and every sequence of choices gives a correct structure. A model that
 chooses at random gets correct structures, and a model that chooses well gets good structures: a model learns quality
@@ -69,7 +69,7 @@ class Building(Protocol):
 
 
 @dataclass(frozen=True)
-class Builder:
+class Environment:
     """An environment: a way to build structures.
 
     Attributes:
@@ -91,7 +91,7 @@ class Builder:
 
 
 @dataclass(frozen=True)
-class Spelling:
+class Tokenizer:
     """A tokenizer: a way to write structures as sequences of tokens; token 0 is no token of any sequence.
 
     Attributes:

@@ -20,7 +20,7 @@ def find_exporter(card: Card, name: str) -> Exporter:
     Raises:
         ArgumentError: If the domain has no exporter of this name.
     """
-    exporters: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
+    exporters: Mapping[str, Exporter] = find_domain(card.domain).components("exporter")
     if name not in exporters:
         listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in exporters.items())
         there = f"there are {listed}" if exporters else f"the domain {card.domain} has none"

@@ -1,7 +1,7 @@
-"""Views: other graphs of the same samples, derived when a batch is made.
+"""Graph representations: other graphs of the same samples, derived when a batch is made.
 
 A formula, for instance, is a graph of variables and clauses, or of variables alone. The store holds one of them; a card
-names the others, and ``id:task@view`` addresses them. Files, labels and splits are the same for all.
+names the others, and ``id:task@representation`` addresses them. Files, labels and splits are the same for all.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from graphbench.data.arrays.samples import Samples
 
 
 @dataclass(frozen=True)
-class View:
-    """A registered view.
+class Representation:
+    """A registered representation.
 
     Attributes:
         name: ``<domain>.<name>``, as cards write it.
         version: Raised whenever the same samples would give other graphs.
         derive: ``samples -> samples``: a pure function, the same for a graph whichever others it comes with; its result
-            has the features that the card lists for the view.
+            has the features that the card lists for the representation.
     """
 
     name: str
@@ -33,12 +33,14 @@ class View:
     derive: Callable[[Samples], Samples]
 
 
-def viewed(card: Card, view: View, samples: Samples, graphs: NDArray[np.int64] | slice) -> Samples:
-    """Return chosen graphs in a view, with their labels.
+def represented(
+    card: Card, representation: Representation, samples: Samples, graphs: NDArray[np.int64] | slice
+) -> Samples:
+    """Return chosen graphs in a representation, with their labels.
 
     Args:
-        card: The card of the view.
-        view: The view.
+        card: The card of the representation.
+        representation: The representation.
         samples: All samples of a split, as they are stored.
         graphs: Numbers of graphs, or a slice of consecutive ones.
     """
@@ -47,9 +49,11 @@ def viewed(card: Card, view: View, samples: Samples, graphs: NDArray[np.int64] |
         chosen = samples.part(stored, graphs.start, graphs.stop)
     else:
         chosen = samples.take(stored, graphs)
-    derived = view.derive(chosen)
+    derived = representation.derive(chosen)
     labels = {f.name: chosen.values[f.name] for f in card.label_features}
     missing = {f.name for f in card.sample_schema.stored_features} - {*derived.values, *labels}
     if missing:
-        raise CardError(f"{card.address}: the view {view.name} does not give {', '.join(sorted(missing))}")
+        raise CardError(
+            f"{card.address}: the representation {representation.name} does not give {', '.join(sorted(missing))}"
+        )
     return replace(derived, values={**derived.values, **labels})

@@ -12,7 +12,7 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.core.files import default_root
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
-from graphbench.data.components.domain import Domain, find_domain, find_part, register_domain
+from graphbench.data.components.domain import Domain, find, find_domain, register_domain
 from graphbench.data.components.file_sources import FileSource, Reader, file_source
 from graphbench.data.sources.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources.zenodo import ZenodoFiles
@@ -41,7 +41,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     if callable(source):
         return _source_of_reader(source)
     try:
-        registered: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
+        registered: FileSource = find("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
         names = (GENERATED, *(name for name, candidate in _sources_of(card.domain).items() if not candidate.part_of))
         raise ArgumentError(
@@ -53,7 +53,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
 
 def _sources_of(domain: str) -> Mapping[str, FileSource]:
     try:
-        return find_domain(domain).parts("source")
+        return find_domain(domain).components("source")
     except CardError:
         return {}
 

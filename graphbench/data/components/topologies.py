@@ -12,8 +12,8 @@ from graphbench.data.arrays.samples import Samples
 
 
 @dataclass(frozen=True)
-class Structure:
-    """A registered structure.
+class Topology:
+    """A registered topology.
 
     Attributes:
         name: ``<domain>.<name>``, as cards write it.

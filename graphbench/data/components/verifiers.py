@@ -1,4 +1,4 @@
-"""Verifiers (judges): functions of a domain that read whole structures, given as answers to samples, and score each."""
+"""Verifiers: functions of a domain that read whole structures, given as answers to samples, and score each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_PER_GRAPH = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class Verdict:
     """The verdict of a verifier on the answers to some samples.
 
     Attributes:
@@ -45,7 +45,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Verifier:
     """A verifier of answers.
 
     Answers come in any of these forms: a sequence with one item per sample, each a mapping with the arrays of one graph
@@ -61,9 +61,9 @@ class Judge:
         fields: The features of samples that it reads: texts as sequences of strings, others as arrays ``[S]``.
         metrics: The metrics for which it gives values.
         endings: Endings of the names of files that hold one answer.
-        judge: ``(fields, answers) -> judgement``. A wrong or malformed answer is counted; it raises no error. Raises a
+        verify: ``(fields, answers) -> verdict``. A wrong or malformed answer is counted; it raises no error. Raises a
             ``GraphBenchError`` if there are not as many answers as samples, or a sample cannot be verified.
-        arrays: ``answers -> flat arrays`` of all graphs, which :attr:`judge` takes.
+        arrays: ``answers -> flat arrays`` of all graphs, which :attr:`verify` takes.
         floors: ``samples -> {name: answers}``, the answers of trivial baselines.
         solvers: ``samples -> {name: answers}``, the answers of reference programs.
     """
@@ -75,7 +75,7 @@ class Judge:
     fields: tuple[str, ...]
     metrics: tuple[str, ...]
     endings: tuple[str, ...]
-    judge: Callable[[Mapping[str, Any], Any], Judgement]
+    verify: Callable[[Mapping[str, Any], Any], Verdict]
     arrays: Callable[[Any], Mapping[str, Array]]
     floors: Callable[[Samples], Mapping[str, Any]] = field(default=lambda samples: {})
     solvers: Callable[[Samples], Mapping[str, Any]] = field(default=lambda samples: {})

@@ -54,9 +54,9 @@ def labelled_hash(graphs: str, labels: str) -> str:
     return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
 
 
-def viewed_hash(stored: str, view: str, version: int) -> str:
+def represented_hash(stored: str, representation: str, version: int) -> str:
     """Return the hash of graphs in a graph representation, from the hash of the stored graphs."""
-    return hashlib.sha256(f"view|{view}|{version}|{stored}".encode()).hexdigest()
+    return hashlib.sha256(f"view|{representation}|{version}|{stored}".encode()).hexdigest()
 
 
 def selection_hash(first_graphs: str, numbers: Array) -> str:

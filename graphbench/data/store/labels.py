@@ -14,7 +14,7 @@ from graphbench.catalog.features import Location
 from graphbench.catalog.schema import Schema
 from graphbench.core.errors import GenerationError, StoreError
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 
 
 def root_of(path: Path) -> Path:
@@ -34,7 +34,7 @@ def require_agreement(card: Card, split: str, values: Mapping[str, NDArray[Any]]
         GenerationError: If a labeller finds a contradiction; the message names the first.
     """
     for name in card.labellers if len(card.labellers) > 1 else ():
-        agreement = find_labeller(name).agreement
+        agreement = find("labeller", name).agreement
         problems = [] if agreement is None else agreement(values)
         if problems:
             raise GenerationError(
@@ -53,7 +53,7 @@ def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
     Returns:
         bool, one value per graph.
     """
-    failed = [np.asarray(values[find_labeller(name).failed]) for name in card.labellers]
+    failed = [np.asarray(values[find("labeller", name).failed]) for name in card.labellers]
     unlabelled: NDArray[np.bool_] = np.any([mask != 0 for mask in failed], axis=0)
     return unlabelled
 

@@ -14,32 +14,32 @@ from typing import Any
 from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.core.errors import StoreError
 from graphbench.core.files import is_file
-from graphbench.data.components.domain import find_generator, find_labeller, view_of
+from graphbench.data.components.domain import find, representation_of
 from graphbench.data.store.manifest import Manifest
 
-_NOT_IN_MANIFESTS = {"measured", "data_seed", "view", "graph_features"}
+_NOT_IN_MANIFESTS = {"measured", "data_seed", "representation", "graph_features"}
 
 
 def dataset_folder(card: Card, root: Path) -> Path:
     """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``; the fingerprint includes the draw."""
-    fingerprint = find_generator(card.generator).fingerprint(card)
+    fingerprint = find("generator", card.generator).fingerprint(card)
     return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
 
 
 def label_folder(card: Card, labeller: str, folder: Path) -> Path:
     """Return the folder of a labeller's labels within the folder of the graphs: ``labels-<labeller>-<fingerprint>``."""
-    version = find_labeller(labeller).version
+    version = find("labeller", labeller).version
     return folder / f"labels-{labeller.split('.')[1]}-{card.label_fingerprint(labeller, version)}"
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: the names of the graphs' and labels' folders, draw and view."""
+    """Return the identifier of a dataset's data: the folders of graphs and labels, draw, representation."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     draw = draw_suffix(card.data_seed)
     labels = (f"+{label_folder(card, labeller, graphs).name}" for labeller in card.labellers)
-    view = view_of(card)
-    viewed = "" if view is None else f"@{card.view}-{view.version}"
-    return "".join((graphs.name.removesuffix(draw), *labels, draw, viewed))
+    representation = representation_of(card)
+    represented = "" if representation is None else f"@{card.representation}-{representation.version}"
+    return "".join((graphs.name.removesuffix(draw), *labels, draw, represented))
 
 
 def work_folder(folder: Path, split: str) -> Path:
@@ -96,7 +96,7 @@ def require_data_of(
 def about_graphs(card: Card) -> dict[str, Any]:
     """Return the description of a dataset's graphs for their manifest."""
     card = card.graphs
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     return {
         "id": card.id,
         "version": card.version,
@@ -110,7 +110,7 @@ def about_graphs(card: Card) -> dict[str, Any]:
 
 def about_labels(card: Card, name: str) -> dict[str, Any]:
     """Return the description of the labels of a labeller, given by its name, for their manifest."""
-    labeller = find_labeller(name)
+    labeller = find("labeller", name)
     spec = card.labels[labeller.name]
     return {
         "id": card.id,

@@ -25,7 +25,7 @@ from graphbench.data.arrays.hashing import sample_hashes, samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.arrays.trajectories import PREFIX, Trajectories
-from graphbench.data.components.domain import fault_of, find_generator
+from graphbench.data.components.domain import fault_of, find
 from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.store.casting import compact
 from graphbench.data.store.files import ArrayFile, ArraySpec, file_attribute, map_arrays, write_arrays
@@ -53,7 +53,7 @@ class SplitTask:
     @property
     def maker(self) -> Generator:
         """The registered generator."""
-        return find_generator(self.card.generator)
+        return find("generator", self.card.generator)
 
     @property
     def parameters(self) -> Any:

@@ -32,7 +32,7 @@ from graphbench.domains.chip_design.circuit_graphs import CIRCUIT_FEATURES, run_
 from graphbench.domains.chip_design.truth_tables import MOST_INPUTS, Bits, Words, as_bits, num_inputs, to_bits, to_words
 
 if TYPE_CHECKING:
-    from graphbench.data.batches.graph_data import Data
+    from graphbench.data.batches.layouts import Data
 
 RUN = ("num_inputs", "and_ptr", "fanins", "output_ptr", "outputs")
 
@@ -84,7 +84,7 @@ class Aig:
 
         :func:`~.circuit_graphs.run_as_samples` has the order of its nodes and arcs.
         """
-        from graphbench.data.batches.graph_data import graph_data
+        from graphbench.data.batches.layouts import graph_data
 
         return graph_data(run_as_samples(*Circuits.of([self]).arrays), CIRCUIT_FEATURES, directed=True)
 

@@ -8,9 +8,9 @@ DOMAIN = Domain(
     "chip_design",
     generators="graphbench.domains.chip_design.generators:GENERATORS",
     labellers="graphbench.domains.chip_design.labellers:LABELLERS",
-    judges="graphbench.domains.chip_design.judging:JUDGES",
-    builders="graphbench.domains.chip_design.building:BUILDERS",
-    spellings="graphbench.domains.chip_design.spelling:SPELLINGS",
+    verifiers="graphbench.domains.chip_design.verifiers:VERIFIERS",
+    environments="graphbench.domains.chip_design.environments:ENVIRONMENTS",
+    tokenizers="graphbench.domains.chip_design.tokenizers:TOKENIZERS",
     exporters="graphbench.domains.chip_design.exporters:EXPORTERS",
-    views="graphbench.domains.chip_design.views:VIEWS",
+    representations="graphbench.domains.chip_design.representations:REPRESENTATIONS",
 )

@@ -24,7 +24,7 @@ from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
 from graphbench.core.untrusted import open_regular
 from graphbench.data.arrays.answers import exact_match, room_for
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.sets import Prompt, prompts
 
@@ -130,7 +130,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
         raise EvaluationError(f"{card.address} has no prompts of algorithms; choose a split of clrs_text")
     if dataset._kept is not None:
         raise EvaluationError(f"pre_transform changed the samples of {card.address}; load the split without it")
-    parameters: PromptParameters = find_generator(card.generator).parse(card, dataset.split)
+    parameters: PromptParameters = find("generator", card.generator).parse(card, dataset.split)
     texts: list[tuple[str, str]] = []
     for batch in dataset.batches(_PROMPTS_PER_CALL) if len(dataset) else ():
         texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)

@@ -9,6 +9,6 @@ DOMAIN = Domain(
     generators="graphbench.domains.sat.generators:GENERATORS",
     labellers="graphbench.domains.sat.labellers:LABELLERS",
     sources="graphbench.domains.sat.sources:SOURCES",
-    views="graphbench.domains.sat.views:VIEWS",
+    representations="graphbench.domains.sat.representations:REPRESENTATIONS",
     exporters="graphbench.domains.sat.exporters:EXPORTERS",
 )

@@ -11,7 +11,7 @@ import numpy as np
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.core.errors import ArgumentError
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.components.exporters import Exporter
 from graphbench.domains.sat.aslib_files import write_scenario
 from graphbench.domains.sat.feature_labellers import COLUMNS
@@ -91,7 +91,7 @@ def _require_formulas(card: Card) -> None:
 
 def _cutoff(card: Card, solvers: Sequence[str], splits: Sequence[str]) -> float:
     cutoffs = {
-        float(find_labeller(name).parse(card, split).cutoff)
+        float(find("labeller", name).parse(card, split).cutoff)
         for name in (f"sat.{solver}" for solver in solvers)
         for split in splits
     }

@@ -18,7 +18,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError
 from graphbench.core.files import clear_errors
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.components.exporters import Exporter
 from graphbench.domains.social.archive_files import GRAPHS, POSTS
 from graphbench.domains.social.generators import SnapshotParameters, network
@@ -116,7 +116,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
     """Write the whole history; all splits are snapshots of it."""
-    parameters = find_generator(card.generator).parse(card, "train")
+    parameters = find("generator", card.generator).parse(card, "train")
     if not isinstance(parameters, SnapshotParameters):
         raise ArgumentError(f"{card.address} is not simulated; `archive` writes simulated networks, social/sim_*")
     return write_archive(network(parameters.users, parameters.seed, parameters.width), folder)

@@ -8,7 +8,7 @@ DOMAIN = Domain(
     "weather",
     generators="graphbench.domains.weather.generators:GENERATORS",
     sources="graphbench.domains.weather.official_source:SOURCES",
-    structures="graphbench.domains.weather.structures:STRUCTURES",
+    topologies="graphbench.domains.weather.topologies:TOPOLOGIES",
     exporters="graphbench.domains.weather.exporters:EXPORTERS",
     conventions="graphbench.domains.weather.conventions:CONVENTIONS",
 )

@@ -10,9 +10,9 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import GraphBenchError
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.build.limits import apply_limit
-from graphbench.data.components.domain import view_of
+from graphbench.data.components.domain import representation_of
 from graphbench.data.components.source_choice import source_with_protocol
-from graphbench.data.store.content import viewed_hash
+from graphbench.data.store.content import represented_hash
 from graphbench.data.store.layout import data_fingerprint, dataset_folder, find_file, label_folder, require_data_of
 from graphbench.data.store.split_files import hash_of_first
 from graphbench.records.files import stored_records
@@ -74,8 +74,10 @@ class CanonicalData:
         files = self._files(card, split, count)
         if files is None:
             return self._known_hash(card, split, count)
-        found, view = hash_of_first(card, files[0], files[1:], count), view_of(card)
-        return (found if view is None else viewed_hash(found, view.name, view.version)), HERE
+        found, representation = hash_of_first(card, files[0], files[1:], count), representation_of(card)
+        return (
+            found if representation is None else represented_hash(found, representation.name, representation.version)
+        ), HERE
 
     def is_here(self, card: Card, split: str, count: int) -> bool:
         """Return whether the first samples of a split, with the labels of the card's task, are on this machine."""

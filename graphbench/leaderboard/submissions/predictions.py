@@ -16,7 +16,9 @@ from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.array_headers import require_declared_sizes
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import StatedBudget
+from graphbench.records.earlier_names import config_in_current_names
 from graphbench.records.record import RunRecord
+from graphbench.training.overrides import flat
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -154,22 +156,22 @@ def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | 
 
 
 def _settings_of(record: RunRecord | None) -> dict[str, Any]:
-    """Return the decoder's settings of a recorded run, with which its predictions are scored.
+    """Return the options of the task of a recorded run, with which its predictions are scored.
 
     Raises:
         ResultError: If scoring could take for ever with them.
     """
-    training = {} if record is None else record.config.get("training")
-    decoding = training.get("decoding") if isinstance(training, Mapping) else None
-    if not isinstance(decoding, Mapping) or not decoding:
+    training = {} if record is None else config_in_current_names(record.config).get("training")
+    task = training.get("task") if isinstance(training, Mapping) else None
+    if not isinstance(task, Mapping):
         return {}
-    for name, value in decoding.items():
-        if isinstance(value, int | float) and name != "seed" and abs(value) > MOST_DECODING:
+    for name, value in flat(task).items():
+        if isinstance(value, int | float) and not name.endswith("seed") and abs(value) > MOST_DECODING:
             raise ResultError(
-                f"the record has training.decoding.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
+                f"the record has training.task.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
                 "are recomputed; remove the predictions, or decode with less"
             )
-    return {"decoding": dict(decoding)}
+    return dict(task)
 
 
 def most_array_bytes(split: GraphDataset) -> int:

@@ -14,7 +14,7 @@ class BuilderModelConfig(ArchitectureConfig):
 
     Attributes:
         kind: Always ``builder``, which selects this kind of model.
-        builder: The environment in which structures are built, ``<domain>.<name>``.
+        environment: The environment in which structures are built, ``<domain>.<name>``.
         layers: Number of layers of the transformer.
         hidden: Width of the transformer.
         heads: Number of attention heads of the transformer.
@@ -30,7 +30,7 @@ class BuilderModelConfig(ArchitectureConfig):
     """
 
     kind: Literal["builder"] = "builder"
-    builder: str
+    environment: str
     layers: int = Field(default=3, ge=1)
     hidden: int = Field(default=64, ge=1)
     heads: int = Field(default=4, ge=1)
@@ -60,7 +60,7 @@ class SpellerModelConfig(ArchitectureConfig):
 
     Attributes:
         kind: Always ``speller``, which selects this kind of model.
-        spelling: The tokenizer that writes structures, ``<domain>.<name>``.
+        tokenizer: The tokenizer that writes structures, ``<domain>.<name>``.
         layers: Number of layers of the transformer.
         hidden: Width of the transformer.
         heads: Number of attention heads of the transformer.
@@ -68,7 +68,7 @@ class SpellerModelConfig(ArchitectureConfig):
     """
 
     kind: Literal["speller"] = "speller"
-    spelling: str
+    tokenizer: str
     layers: int = Field(default=3, ge=1)
     hidden: int = Field(default=64, ge=1)
     heads: int = Field(default=4, ge=1)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.components.domain import find_builder
+from graphbench.data.components.domain import find
 from graphbench.data.components.environments import Building, Choices
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import BuilderModelConfig
@@ -68,14 +68,16 @@ class BuilderModel(TaskModel):
 
     def __init__(self, config: BuilderModelConfig, task: TaskFeatures) -> None:
         super().__init__()
-        self.config, self.builder = config, find_builder(config.builder)
+        self.config, self.environment = config, find("environment", config.environment)
         texts = [f.name for f in select(task.features, Stage.INPUT, Location.GRAPH) if f.kind is Kind.TEXT]
-        if self.builder.field not in texts:
+        if self.environment.field not in texts:
             raise ConfigError(
-                f"{config.builder} builds structures from a text {self.builder.field!r} of graphs, which the task does "
-                f"not have (there: {', '.join(texts) or 'none'}); choose another dataset"
+                f"{config.environment} builds structures from a text {self.environment.field!r} of graphs, which the "
+                f"task does not have (there: {', '.join(texts) or 'none'}); choose another dataset"
             )
-        self.chooser = Chooser(self.builder.goal, self.builder.numbers, config.hidden, config.heads, config.layers)
+        self.chooser = Chooser(
+            self.environment.goal, self.environment.numbers, config.hidden, config.heads, config.layers
+        )
         self._lessons: dict[str, Lessons] = {}
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
@@ -123,7 +125,7 @@ class BuilderModel(TaskModel):
         return [built[i * number + j] for i, j in enumerate(best.tolist())]
 
     def _build(self, pairs: Sequence[tuple[str, int]]) -> tuple[Sequence[Any], NDArray[np.float64]]:
-        building = self.builder.start(*map(list, zip(*pairs, strict=True)))
+        building = self.environment.start(*map(list, zip(*pairs, strict=True)))
         generators = [_generator(text, variant) for text, variant in pairs]
         while building.advance():
             choices = building.choices()
@@ -168,7 +170,7 @@ class BuilderModel(TaskModel):
 
     def _teach(self, texts: Sequence[str]) -> Iterator[Lessons]:
         """Build one structure per text, mostly with the cheapest options, and yield its choices."""
-        building = self.builder.start(texts, [1] * len(texts))
+        building = self.environment.start(texts, [1] * len(texts))
         generators = [_generator(text, -1) for text in texts]
         rows: list[list[tuple[NDArray[Any], ...]]] = [[] for _ in texts]
         while building.advance():
@@ -187,11 +189,11 @@ class BuilderModel(TaskModel):
     @property
     def _no_lessons(self) -> Lessons:
         """The lessons of a structure that needs no choice."""
-        goal, options = self.builder.goal, self.builder.options
+        goal, options = self.environment.goal, self.environment.options
         return Lessons(
             np.empty((0, goal), np.int8),
             np.empty((0, options, goal), np.int8),
-            np.empty((0, options, self.builder.numbers), np.float32),
+            np.empty((0, options, self.environment.numbers), np.float32),
             np.empty((0, options), np.float32),
         )
 
@@ -202,9 +204,11 @@ class BuilderModel(TaskModel):
         return logits
 
     def _texts(self, batch: Any) -> list[str]:
-        texts = getattr(batch, self.builder.field, None)
+        texts = getattr(batch, self.environment.field, None)
         if texts is None:
-            raise ConfigError(f"the batch has no {self.builder.field!r}; build the model with the features of the data")
+            raise ConfigError(
+                f"the batch has no {self.environment.field!r}; build the model with the features of the data"
+            )
         return [texts] if isinstance(texts, str) else list(texts)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.components.domain import find_spelling
+from graphbench.data.components.domain import find
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.builder.network import INITIAL_SCALE, Layer
@@ -46,31 +46,32 @@ class SpellerModel(TaskModel):
 
     def __init__(self, config: SpellerModelConfig, task: TaskFeatures) -> None:
         super().__init__()
-        self.config, self.spelling = config, find_spelling(config.spelling)
-        for stage, name in ((Stage.INPUT, self.spelling.field), (Stage.OUTPUT, self.spelling.reference)):
+        self.config, self.tokenizer = config, find("tokenizer", config.tokenizer)
+        for stage, name in ((Stage.INPUT, self.tokenizer.field), (Stage.OUTPUT, self.tokenizer.reference)):
             texts = [f.name for f in select(task.features, stage, Location.GRAPH) if f.kind is Kind.TEXT]
             if name not in texts:
                 raise ConfigError(
-                    f"{config.spelling} needs a text {name!r} of graphs as {stage.value}, which the task does not have "
-                    f"(there: {', '.join(texts) or 'none'}); choose another dataset"
+                    f"{config.tokenizer} needs a text {name!r} of graphs as {stage.value}, which the task does not "
+                    f"have (there: {', '.join(texts) or 'none'}); choose another dataset"
                 )
         width = config.hidden
-        self.goals = nn.Linear(self.spelling.goal, width)
-        self.tokens = nn.Embedding(self.spelling.vocabulary, width)
+        self.goals = nn.Linear(self.tokenizer.goal, width)
+        self.tokens = nn.Embedding(self.tokenizer.vocabulary, width)
         self.goal_places = nn.Embedding(_MAX_GOALS, width)
-        self.places = nn.Embedding(self.spelling.longest + 1, width)
+        self.places = nn.Embedding(self.tokenizer.longest + 1, width)
         for embedding in (self.tokens, self.goal_places, self.places):
             nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
         self.layers = nn.ModuleList(Layer(width, config.heads) for _ in range(config.layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, self.spelling.vocabulary)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, self.tokenizer.vocabulary)
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
         """Return ``loss``: the mean cross-entropy of the tokens of every sample's structure, float32 [B]."""
         written = [
-            torch.from_numpy(self.spelling.tokens(reference)) for reference in _strings(batch, self.spelling.reference)
+            torch.from_numpy(self.tokenizer.tokens(reference))
+            for reference in _strings(batch, self.tokenizer.reference)
         ]
         targets = nn.utils.rnn.pad_sequence(written, batch_first=True).to(self.head.weight.device)
-        logits, _, _ = self._read(_strings(batch, self.spelling.field), F.pad(targets[:, :-1], (1, 0)))
+        logits, _, _ = self._read(_strings(batch, self.tokenizer.field), F.pad(targets[:, :-1], (1, 0)))
         losses = F.cross_entropy(
             logits.float().transpose(1, 2), targets, ignore_index=_START_OR_PADDING, reduction="none"
         )
@@ -79,9 +80,9 @@ class SpellerModel(TaskModel):
     @torch.inference_mode()
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Any]:
         """Return ``answers``, one structure per sample; None where the tokens are not a structure."""
-        texts = _strings(batch, self.spelling.field)
+        texts = _strings(batch, self.tokenizer.field)
         pairs = zip(texts, self.write(texts), strict=True)
-        return {"answers": [self.spelling.structure(text, tokens) for text, tokens in pairs]}
+        return {"answers": [self.tokenizer.structure(text, tokens) for text, tokens in pairs]}
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of samples for which structures are written at once."""
@@ -114,12 +115,12 @@ class SpellerModel(TaskModel):
             logits, cache = self._through(x, visible[:, None, None], cache)
 
     def _is_done(self, text: str, tokens: list[int]) -> bool:
-        return len(tokens) >= self.spelling.longest or self.spelling.complete(text, tokens)
+        return len(tokens) >= self.tokenizer.longest or self.tokenizer.complete(text, tokens)
 
     def _read(self, texts: Sequence[str], tokens: Tensor) -> tuple[Tensor, Tensor, Cache]:
         """Return the logits [B, T, V] after each of the tokens [B, T], the mask of visible positions, and the cache."""
         device = tokens.device
-        goals = [torch.from_numpy(self.spelling.goals(text)).float() for text in texts]
+        goals = [torch.from_numpy(self.tokenizer.goals(text)).float() for text in texts]
         if max(map(len, goals)) > _MAX_GOALS:
             raise ConfigError(
                 f"a sample has {max(map(len, goals)):,} vectors of goals; at most {_MAX_GOALS:,} are read"

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError, CardError, EvaluationError
 from graphbench.core.latitudes import grid_latitudes, latitude_weights
-from graphbench.core.validation import StrictModel, explain
-from graphbench.data.components.domain import find_convention
+from graphbench.core.validation import StrictModel
+from graphbench.data.components.domain import find, only_name
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.groups import QUANTITIES
 from graphbench.evaluation.inputs import as_array
-from graphbench.tasks.base import BoundModel, FurtherBatches, Task
+from graphbench.tasks.base import BoundModel, FurtherBatches, OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.forecast.climatology import Climatology, climatology_of
 from graphbench.tasks.forecast.evaluator import OF_CHANNELS, ForecastEvaluator
@@ -31,6 +31,7 @@ from graphbench.tasks.forecast.rollouts import Rollout, RolloutOptions, Stepper,
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphbench.catalog.cards import Card
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
@@ -78,6 +79,8 @@ class ForecastTask(Task):
     """
 
     type: ClassVar[str] = "forecast"
+    options_type: ClassVar[OptionsType] = ForecastOptions
+    options: ForecastOptions
     samples: ClassVar[str] = "times"
     floor_predictors: ClassVar[str] = (
         "persistence of the state, the training climatology, and linear regression of "
@@ -88,8 +91,8 @@ class ForecastTask(Task):
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     size_grows_by_factors: ClassVar[bool] = False
 
-    def __init__(self, card: Any, **settings: Any) -> None:
-        super().__init__(card, **settings)
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(card, train_options)
         self.climatology: Climatology | None = None
         self._root: str | Path | None = None
         self._may_find_climatology = False
@@ -110,12 +113,9 @@ class ForecastTask(Task):
         self.state = card.series.changes[self.output]
         if self.output not in card.channels:
             raise CardError(f"{where}: a forecast task needs names of the channels of {self.output}; write channels")
+        self.convention = find("convention", self.options.convention or only_name("convention", card.domain))
         try:
-            self.options = ForecastOptions.model_validate(card.task.options)
-            self.convention = find_convention(self.options.convention or card.domain)
             self.channel_weights = self.convention.channel_weights(card.channels[self.output])
-        except ValidationError as error:
-            raise CardError(f"{where}: task.options: {explain(error, ForecastOptions)}") from error
         except ArgumentError as error:
             raise CardError(f"{where}: channels.{self.output}: {error}") from error
         for key, name, allowed in (
@@ -176,7 +176,7 @@ class ForecastTask(Task):
     def _found_climatology(self) -> Climatology | None:
         """Return the climatology of the training split's files; None if the split is not on this machine."""
         if self.climatology is None:
-            from graphbench.data.batches.finished import finished_split
+            from graphbench.data.batches.dataset import finished_split
 
             train = finished_split(self.card, "train", self._root)
             self.climatology = None if train is None else self.climatology_of(train.samples)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphbench.core.errors import ArgumentError, EvaluationError
 from graphbench.core.latitudes import grid_latitudes
 from graphbench.core.suggestions import closest
-from graphbench.data.components.domain import find_convention
+from graphbench.data.components.domain import find
 from graphbench.tasks.forecast.metrics import WeatherSums
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
             raise EvaluationError(f"the {name} has no variables")
         return {variable: _with_levels_last(name, variable, np.asarray(levels)) for variable, levels in fields.items()}
     values = np.asarray(fields)
-    widths = {variable: len(levels) or 1 for variable, levels in find_convention(_CONVENTION).levels.items()}
+    widths = {variable: len(levels) or 1 for variable, levels in find("convention", _CONVENTION).levels.items()}
     count = sum(widths.values())
     if values.ndim != 3 or values.shape[-1] != count or not values.size:
         raise EvaluationError(f"the {name} has the shape {list(values.shape)}; give [times, points, {count}]")
@@ -100,7 +100,7 @@ def _is_single(variable: str) -> bool:
     Raises:
         ArgumentError: If the variable is unknown; the message suggests the nearest name.
     """
-    levels = find_convention(_CONVENTION).levels
+    levels = find("convention", _CONVENTION).levels
     if variable not in levels:
         raise ArgumentError(f"unknown variable {variable!r}{closest(variable, levels)} (there are {', '.join(levels)})")
     return not levels[variable]

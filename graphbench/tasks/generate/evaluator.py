@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError, EvaluationError
-from graphbench.data.components.domain import find_judge
-from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Judge
+from graphbench.data.components.domain import find
+from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Verifier
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.score import Score
 from graphbench.tasks.generate.files import numbered_files
-from graphbench.tasks.generate.metrics import JudgedSums
+from graphbench.tasks.generate.metrics import VerdictSums
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -49,7 +49,7 @@ class GeneratedEvaluator(BaseEvaluator):
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
 
     Attributes:
-        judge: The verifier.
+        verifier: The verifier.
 
     Raises:
         EvaluationError: If the task names no verifier, or the verifier does not give a metric of the card.
@@ -57,43 +57,43 @@ class GeneratedEvaluator(BaseEvaluator):
 
     def __init__(self, card: Card, *, scores: str | None = None, expected_graphs: int | None = None) -> None:
         super().__init__(scores, expected_graphs)
-        self.judge = judge_of(card)
+        self.verifier = verifier_of(card)
         names = dict.fromkeys((card.metrics.primary, *card.metrics.also))
-        unknown = [name for name in names if name not in self.judge.metrics or name not in METRICS]
+        unknown = [name for name in names if name not in self.verifier.metrics or name not in METRICS]
         if unknown:
             raise EvaluationError(
-                f"the judge {self.judge.name} gives no metric {unknown[0]!r}; use some of "
-                f"{', '.join(self.judge.metrics)}"
+                f"the verifier {self.verifier.name} gives no metric {unknown[0]!r}; use some of "
+                f"{', '.join(self.verifier.metrics)}"
             )
         self.metrics = tuple(METRICS[name] for name in names)
         self.reset()
 
     def __repr__(self) -> str:
         """Return the verifier and the metrics."""
-        return f"GeneratedEvaluator({self.judge.name}; {', '.join(m.name for m in self.metrics)})"
+        return f"GeneratedEvaluator({self.verifier.name}; {', '.join(m.name for m in self.metrics)})"
 
-    def start(self) -> JudgedSums:
+    def start(self) -> VerdictSums:
         """Return the sums of no answer."""
-        return JudgedSums()
+        return VerdictSums()
 
-    def add(self, sums: JudgedSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+    def add(self, sums: VerdictSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         """Add the answers to some samples to the sums; where it raises, the sums stay as they were."""
         if batch is not None:
             raise EvaluationError("batch is given, but there is one answer per sample; leave batch out")
         fields = self._fields(y_true)
         if isinstance(y_pred, (str, Path)):
-            y_pred = numbered_files(Path(y_pred), len(next(iter(fields.values()))), self.judge)
-        judged = self.judge.judge(fields, answers_of(y_pred, self.judge))
-        for number, text in list(judged.details.items())[:1]:
-            others = f" (and {len(judged.details) - 1} more of these)" if len(judged.details) > 1 else ""
+            y_pred = numbered_files(Path(y_pred), len(next(iter(fields.values()))), self.verifier)
+        verdict = self.verifier.verify(fields, answers_of(y_pred, self.verifier))
+        for number, text in list(verdict.details.items())[:1]:
+            others = f" (and {len(verdict.details) - 1} more of these)" if len(verdict.details) > 1 else ""
             logger.warning("answer %d cannot be read and is worth 0: %s%s", sums.graphs + number, text, others)
-        sums.add(judged)
+        sums.add(verdict)
 
-    def primary_sums(self, sums: JudgedSums) -> Mapping[str, Any]:
+    def primary_sums(self, sums: VerdictSums) -> Mapping[str, Any]:
         """Return the sums behind the primary metric."""
         return {"": sums}
 
-    def finish(self, sums: JudgedSums) -> Score:
+    def finish(self, sums: VerdictSums) -> Score:
         """Return the score of sums to which answers were added."""
         self.check_graphs(sums.graphs)
         return self._score(sums)
@@ -102,7 +102,7 @@ class GeneratedEvaluator(BaseEvaluator):
         """Return the scores of the parts of the samples that the verifier names, such as sizes."""
         return {name: self._score(part) for name, part in sorted(self._sums.parts.items())}
 
-    def _score(self, sums: JudgedSums) -> Score:
+    def _score(self, sums: VerdictSums) -> Score:
         def value(m: Metric) -> float:
             return float(m.value(sums))
 
@@ -118,7 +118,7 @@ class GeneratedEvaluator(BaseEvaluator):
             EvaluationError: If a field is missing.
         """
         fields = {}
-        for name in self.judge.fields:
+        for name in self.verifier.fields:
             if isinstance(samples, (list, tuple)):
                 parts = [_field(sample, name) for sample in samples]
                 texts = all(isinstance(part, str) for part in parts)
@@ -131,31 +131,33 @@ class GeneratedEvaluator(BaseEvaluator):
         return fields
 
 
-def judge_of(card: Card) -> Judge:
+def verifier_of(card: Card) -> Verifier:
     """Return the verifier that a card's task names.
 
     Raises:
         EvaluationError: If the task names none, or one that does not exist.
     """
-    if card.task.judge is None:
-        raise EvaluationError(f"{card.address}: its task, of the type {card.task.type!r}, names no judge")
+    name = card.task.options.get("verifier")
+    if name is None:
+        raise EvaluationError(f"{card.address}: its task, of the type {card.task.type!r}, names no verifier")
     try:
-        return find_judge(card.task.judge)
+        return find("verifier", name)
     except CardError as error:
         raise EvaluationError(str(error)) from error
 
 
-def answers_of(given: Any, judge: Judge) -> Any:
-    """Return answers with PyG graphs as plain arrays, in the forms of :class:`~.verifiers.Judge`.
+def answers_of(given: Any, verifier: Verifier) -> Any:
+    """Return answers with PyG graphs as plain arrays, in the forms of :class:`~.verifiers.Verifier`.
 
     Raises:
         EvaluationError: If the answers are given in no such form.
     """
     if _is_graph(given):
-        return _flat(given, judge) if getattr(given, "ptr", None) is not None else [_fields_of(given)]
+        return _flat(given, verifier) if getattr(given, "ptr", None) is not None else [_fields_of(given)]
     if given is None or isinstance(given, bytes) or np.isscalar(given):
         raise EvaluationError(
-            f"y_pred is {given!r:.60}, which is no list of {judge.answers}; give one answer per sample: {judge.forms}"
+            f"y_pred is {given!r:.60}, which is no list of {verifier.answers}; give one answer per sample: "
+            f"{verifier.forms}"
         )
     if isinstance(given, (list, tuple)):
         return [_fields_of(item) if _is_graph(item) else item for item in given]
@@ -181,7 +183,7 @@ def _plain(value: Any) -> Any:
         return value
 
 
-def _flat(batch: Any, judge: Judge) -> dict[str, Any]:
+def _flat(batch: Any, verifier: Verifier) -> dict[str, Any]:
     """Return the graphs of a PyG ``Batch`` as flat arrays.
 
     Raises:
@@ -195,9 +197,9 @@ def _flat(batch: Any, judge: Judge) -> dict[str, Any]:
     if (owner[0] != owner[1]).any():
         raise EvaluationError("an edge of the batch of answers joins two graphs; check how the batch was made")
     order = np.argsort(owner[0], kind="stable")
-    graph_fields = {name: value for name, value in _fields_of(batch).items() if name in judge.graph_fields}
+    graph_fields = {name: value for name, value in _fields_of(batch).items() if name in verifier.graph_fields}
     for name, value in graph_fields.items():
-        if judge.graph_fields[name] is Location.EDGE and len(value) == edges.shape[1]:
+        if verifier.graph_fields[name] is Location.EDGE and len(value) == edges.shape[1]:
             graph_fields[name] = value[order]
     return {
         **graph_fields,
@@ -210,7 +212,9 @@ def _flat(batch: Any, judge: Judge) -> dict[str, Any]:
 def _field(samples: Any, name: str) -> Any:
     value = samples.get(name) if isinstance(samples, Mapping) else getattr(samples, name, None)
     if value is None:
-        raise EvaluationError(f"the samples have no field {name!r}, which is judged; load them with their labels")
+        raise EvaluationError(
+            f"the samples have no field {name!r}, which the verifier reads; load them with their labels"
+        )
     return value
 
 

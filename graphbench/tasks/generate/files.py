@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
 from graphbench.core.ragged import offsets
-from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES, Judge
+from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES, Verifier
 
 
-def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
+def numbered_files(folder: Path, count: int, verifier: Verifier) -> list[Path | None]:
     """Return the files of a folder by their numbers, which are their names; None for a number that no file has.
 
     Raises:
@@ -28,10 +28,10 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
         raise EvaluationError(f"{folder} cannot be read: {error.strerror or error}") from error
     for path in paths:
         stem, ending = path.stem, path.suffix
-        if ending not in judge.endings or not (stem.isascii() and stem.isdigit()) or int(stem) >= count:
+        if ending not in verifier.endings or not (stem.isascii() and stem.isdigit()) or int(stem) >= count:
             raise EvaluationError(
-                f"{path} is not expected; {judge.answers} are files 0{judge.endings[0]} to {count - 1}"
-                f"{judge.endings[0]} ({' or '.join(judge.endings)}), numbered like the samples of the split "
+                f"{path} is not expected; {verifier.answers} are files 0{verifier.endings[0]} to {count - 1}"
+                f"{verifier.endings[0]} ({' or '.join(verifier.endings)}), numbered like the samples of the split "
                 "(--limit N scores the first N)"
             )
         if files[int(stem)] is not None:
@@ -43,14 +43,14 @@ def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
 class FlatAnswers:
     """Flat arrays of the graphs of all answers (:mod:`~.components.verifiers`); a slice covers some answers."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], path: Path, count: int, judge: Judge) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], path: Path, count: int, verifier: Verifier) -> None:
         """Check the arrays of a file.
 
         Args:
             arrays: The arrays.
             path: The file.
             count: Number of samples.
-            judge: The verifier, which names the fields of the graphs.
+            verifier: The verifier, which names the fields of the graphs.
 
         Raises:
             EvaluationError: If an array is missing or has the wrong length.
@@ -59,14 +59,14 @@ class FlatAnswers:
         if missing:
             raise EvaluationError(
                 f"{path} has no array {missing[0]!r}; save {NODES} [S], {EDGES} [S], {EDGE_INDEX} [2, E] and the "
-                f"fields of nodes and edges: {', '.join(judge.graph_fields)}"
+                f"fields of nodes and edges: {', '.join(verifier.graph_fields)}"
             )
         self._ptr = {
             Location.NODE: _offsets(arrays[NODES], f"{path}: {NODES}", count),
             Location.EDGE: _offsets(arrays[EDGES], f"{path}: {EDGES}", count),
         }
         self._counts = {name: arrays[name] for name in (NODES, EDGES)}
-        locations = {EDGE_INDEX: Location.EDGE, **judge.graph_fields}
+        locations = {EDGE_INDEX: Location.EDGE, **verifier.graph_fields}
         self._rows = {name: (arrays[name], location) for name, location in locations.items() if name in arrays}
         for name, (array, location) in self._rows.items():
             rows, expected = array.shape[-1] if name == EDGE_INDEX else len(array), int(self._ptr[location][-1])

@@ -10,12 +10,12 @@ from typing import Self
 import numpy as np
 
 from graphbench.core.errors import EvaluationError
-from graphbench.data.components.verifiers import Judgement
+from graphbench.data.components.verifiers import Verdict
 from graphbench.evaluation.metrics.bootstrap import Floats, Tally, tallied
 from graphbench.evaluation.metrics.registry import NO_FEATURE, Metric
 
 
-class JudgedSums:
+class VerdictSums:
     """Sums over answers of the values that a verifier gives them, and counts of the reasons why answers are wrong.
 
     Attributes:
@@ -30,20 +30,20 @@ class JudgedSums:
         """Start from zero."""
         self.graphs = 0
         self.failures: Counter[str] = Counter()
-        self.parts: dict[str, JudgedSums] = {}
+        self.parts: dict[str, VerdictSums] = {}
         self._totals: dict[str, tuple[float, float]] = {}
 
-    def add(self, judged: Judgement) -> None:
+    def add(self, verdict: Verdict) -> None:
         """Take one update."""
-        self._add(judged, np.ones(len(judged.reasons), np.bool_))
-        names = np.asarray(judged.groups)
+        self._add(verdict, np.ones(len(verdict.reasons), np.bool_))
+        names = np.asarray(verdict.groups)
         for name in np.unique(names).tolist() if len(names) else ():
-            self.parts.setdefault(str(name), JudgedSums())._add(judged, names == name)
-        tallied(self, judged)
+            self.parts.setdefault(str(name), VerdictSums())._add(verdict, names == name)
+        tallied(self, verdict)
 
-    def shares(self, judged: Judgement) -> Floats | None:
+    def shares(self, verdict: Verdict) -> Floats | None:
         """Return the contribution of each answer: its values, and whether it has them."""
-        values = np.stack([judged.values[name] for name in sorted(judged.values)], axis=1)
+        values = np.stack([verdict.values[name] for name in sorted(verdict.values)], axis=1)
         return np.concatenate([np.nan_to_num(values), ~np.isnan(values)], axis=1).astype(np.float64)
 
     def like(self, totals: Floats) -> Self:
@@ -53,13 +53,13 @@ class JudgedSums:
         sums._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
         return sums
 
-    def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
+    def _add(self, verdict: Verdict, chosen: np.typing.NDArray[np.bool_]) -> None:
         self.graphs += int(np.count_nonzero(chosen))
-        reasons, counts = np.unique(judged.reasons[chosen], return_counts=True)
+        reasons, counts = np.unique(verdict.reasons[chosen], return_counts=True)
         for reason, count in zip(reasons.tolist(), counts.tolist(), strict=True):
             if reason:
-                self.failures[judged.texts[reason]] += count
-        for name, values in judged.values.items():
+                self.failures[verdict.texts[reason]] += count
+        for name, values in verdict.values.items():
             chosen_values = values[chosen]
             defined = chosen_values[~np.isnan(chosen_values)]
             total, number = self._totals.get(name, (0.0, 0))
@@ -77,10 +77,10 @@ class JudgedSums:
         return total / number
 
 
-def mean_of(name: str) -> Callable[[JudgedSums], float]:
+def mean_of(name: str) -> Callable[[VerdictSums], float]:
     """Return the function that gives the mean of a value."""
 
-    def value(sums: JudgedSums) -> float:
+    def value(sums: VerdictSums) -> float:
         return sums.mean(name)
 
     return value
@@ -90,20 +90,20 @@ _METRICS = (
     Metric(
         "quality", True, 0, math.inf,
         "Mean over answers of what each is worth beside the reference's 100; a wrong answer is worth 0.",
-        NO_FEATURE, JudgedSums, mean_of("quality"),
+        NO_FEATURE, VerdictSums, mean_of("quality"),
     ),
     Metric(
         "valid", True, 0, 1, "Share of answers that are well-formed, right or not.",
-        NO_FEATURE, JudgedSums, mean_of("valid"),
+        NO_FEATURE, VerdictSums, mean_of("valid"),
     ),
-    Metric("correct", True, 0, 1, "Share of answers that are right.", NO_FEATURE, JudgedSums, mean_of("correct")),
+    Metric("correct", True, 0, 1, "Share of answers that are right.", NO_FEATURE, VerdictSums, mean_of("correct")),
     Metric(
         "mean_ands", False, 0, math.inf, "Mean number of ANDs of the circuits that are right.",
-        NO_FEATURE, JudgedSums, mean_of("mean_ands"),
+        NO_FEATURE, VerdictSums, mean_of("mean_ands"),
     ),
     Metric(
         "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
-        NO_FEATURE, JudgedSums, mean_of("mean_depth"),
+        NO_FEATURE, VerdictSums, mean_of("mean_depth"),
     ),
 )  # fmt: skip
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.errors import CardError
-from graphbench.data.components.domain import find_judge
-from graphbench.data.components.verifiers import Judge
+from graphbench.core.validation import StrictModel
+from graphbench.data.components.domain import find
+from graphbench.data.components.verifiers import Verifier
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES, most_unpacked, read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import are_words, read_texts, require_lines, write_arrays
 from graphbench.tasks.generate.evaluator import GeneratedEvaluator
 from graphbench.tasks.generate.files import FlatAnswers, numbered_files
@@ -29,8 +29,18 @@ _READING_BATCH = 4096
 _MEAN_ANSWER_BYTES = 1 << 22  # bytes of the arrays of an answer, on average over the samples: some ten thousand nodes
 
 
+class GenerateOptions(StrictModel):
+    """The options of a ``generate`` task on a card.
+
+    Attributes:
+        verifier: The domain's verifier of structures, as ``<domain>.<name>``.
+    """
+
+    verifier: str
+
+
 class GenerateTask(Task):
-    """Generate a structure for every sample: ``task: {type: generate, judge: chip_design.circuits}``.
+    """Generate a structure for every sample: ``task: {type: generate, options: {verifier: chip_design.circuits}}``.
 
     The outputs of the card are training targets for models, such as reference structures; scores come from the verifier
     alone. Structures differ too much for the task to know a loss: a model returns a mapping for a batch, with
@@ -39,20 +49,20 @@ class GenerateTask(Task):
     """
 
     type: ClassVar[str] = "generate"
+    options_type: ClassVar[OptionsType] = GenerateOptions
+    options: GenerateOptions
     samples: ClassVar[str] = "samples"
     floor_predictors: ClassVar[str] = "simple constructions"
 
     def check_card(self) -> None:
-        """Refuse a card that names no verifier."""
+        """Refuse a card whose verifier does not exist."""
         super().check_card()
-        if self.card.task.judge is None:
-            raise CardError(f"{self.card.path} ({self.card.address}): a generate task needs task.judge")
-        find_judge(self.card.task.judge)
+        find("verifier", self.options.verifier)
 
     @property
-    def judge(self) -> Judge:
+    def verifier(self) -> Verifier:
         """The verifier that the card names."""
-        return find_judge(self.card.task.judge or "")
+        return find("verifier", self.options.verifier)
 
     # ------------------------------------------------------------------------------------------------ training
 
@@ -82,16 +92,16 @@ class GenerateTask(Task):
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of simple constructions that need no training."""
         labelled = self._labelled(samples)
-        return self._scores_of(labelled, self.judge.floors(labelled))
+        return self._scores_of(labelled, self.verifier.floors(labelled))
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of reference programs."""
         labelled = self._labelled(samples)
-        return self._scores_of(labelled, self.judge.solvers(labelled))
+        return self._scores_of(labelled, self.verifier.solvers(labelled))
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
         """Return the parts that the verifier names, such as sizes -> the numbers of their samples."""
-        named = np.array(self.judge.judge(self._fields_of(samples), [None] * len(samples)).groups)
+        named = np.array(self.verifier.verify(self._fields_of(samples), [None] * len(samples)).groups)
         return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
 
     def _labelled(self, samples: Samples) -> Samples:
@@ -106,7 +116,7 @@ class GenerateTask(Task):
         return {name: self.evaluator().evaluate(fields, predicted).to_dict() for name, predicted in answers.items()}
 
     def _fields_of(self, samples: Samples) -> dict[str, Any]:
-        values = {name: samples.values[name] for name in self.judge.fields}
+        values = {name: samples.values[name] for name in self.verifier.fields}
         return {name: column.strings() if hasattr(column, "strings") else column for name, column in values.items()}
 
     # ------------------------------------------------------------------------------------------------ files
@@ -118,16 +128,16 @@ class GenerateTask(Task):
 
     def describe_files(self, split: str) -> str:
         """Return how the files of a split's answers are named, for messages."""
-        ending = self.judge.endings[0]
+        ending = self.verifier.endings[0]
         return (
-            f"a folder of {self.judge.answers} has one file per sample, 0{ending}, 1{ending}, ... (endings: "
-            f"{', '.join(self.judge.endings)}); several splits have one such folder each, or a file of all "
-            f"{self.judge.answers}, e.g. {split}.npz"
+            f"a folder of {self.verifier.answers} has one file per sample, 0{ending}, 1{ending}, ... (endings: "
+            f"{', '.join(self.verifier.endings)}); several splits have one such folder each, or a file of all "
+            f"{self.verifier.answers}, e.g. {split}.npz"
         )
 
     def is_one_split(self, path: Path) -> bool:
         """Return whether a path is a file, or a folder with one file per answer."""
-        return super().is_one_split(path) or any(file.suffix in self.judge.endings for file in path.iterdir())
+        return super().is_one_split(path) or any(file.suffix in self.verifier.endings for file in path.iterdir())
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, answers) from a folder, a file of arrays or a file of texts.
@@ -139,13 +149,13 @@ class GenerateTask(Task):
         """
         answers: Any
         if path.is_dir():
-            answers = numbered_files(path, len(split), self.judge)
+            answers = numbered_files(path, len(split), self.verifier)
         elif are_words(path):
             lines = read_texts(path)
             require_lines(path, len(lines), len(split), f"{self.card.address} {split.split}", "sample")
             answers = [line.encode() for line in lines]
         else:
-            answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.judge)
+            answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.verifier)
         first = 0
         for batch in split.batches(_READING_BATCH):
             yield batch, answers[first : first + batch.num_graphs]
@@ -153,7 +163,7 @@ class GenerateTask(Task):
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
         """Write the answers to all samples to a ``.npz`` file, as flat arrays; wrong answers have no node."""
-        parts = [self.judge.arrays(answers) for answers in predictions]
+        parts = [self.verifier.arrays(answers) for answers in predictions]
         joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
         return write_arrays(path, joined)
 

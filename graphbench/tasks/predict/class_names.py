@@ -104,7 +104,7 @@ def _names(card: Card, feature: str) -> tuple[str, ...]:
 
 def _plain(text: str, card: Card) -> str:
     words = _BETWEEN.sub(" ", text).strip().lower().split(" ")
-    return " ".join(card.spellings.get(word, word) for word in words)
+    return " ".join(card.class_aliases.get(word, word) for word in words)
 
 
 def has_named_classes(card: Card) -> bool:

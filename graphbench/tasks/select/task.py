@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.core.validation import StrictModel
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import (
     SAME_LIMIT,
     SINGLE,
@@ -42,7 +44,37 @@ logger = logging.getLogger(__name__)
 LOSS = "choice"
 _READING_BATCH = 256
 _READS = "reads"
-_SETTINGS = ("train_costs", "overhead")
+
+
+class SelectOptions(StrictModel):
+    """The options of a ``select`` task on a card.
+
+    Attributes:
+        overhead: The cost of making a choice, in the unit of the costs: a number, the name of a scalar feature of
+            graphs, or input -> name of a scalar feature of graphs.
+    """
+
+    overhead: Any = 0.0
+
+
+class SelectTrainOptions(StrictModel):
+    """The options of training for a ``select`` task, which decide how choices are scored.
+
+    Attributes:
+        overhead: The cost of making a choice, in place of the overhead on the card; None for the overhead on the card.
+        train_costs: Output -> mean cost on the training split, in place of the facts on the card.
+    """
+
+    overhead: Any = None
+    train_costs: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_earlier_versions(cls, values: Any) -> Any:
+        """Accept configurations of version 0.2, which have both options in a section ``decoding``."""
+        if not isinstance(values, Mapping) or not isinstance(section := values.get("decoding"), Mapping):
+            return values
+        return {**section, **{name: value for name, value in values.items() if name != "decoding"}}
 
 
 class SelectTask(Task):
@@ -55,44 +87,42 @@ class SelectTask(Task):
     ``mean over instances of (sum_k p_k c_k - min_k c_k)^2``: the costs are in units of ``m``.
 
     The facts of the training split are the mean costs of the algorithms there, by output: the single best algorithm of
-    ``closed_gap`` follows from them. They are taken from the settings, else from the card, else from the dataset.
+    ``closed_gap`` follows from them. The options of the run come first, then the
+    card, then the dataset.
 
-    Settings of the card, ``task.options``: ``overhead``, the cost of making a choice, in the unit of the costs: a
-    number, or the name of a scalar feature of graphs that holds it for each instance. It counts for every model.
+    The overhead of a choice (:class:`SelectOptions`) counts for every model.
     """
 
     type: ClassVar[str] = "select"
+    options_type: ClassVar[OptionsType] = SelectOptions
+    train_options_type: ClassVar[OptionsType] = SelectTrainOptions
+    options: SelectOptions
+    train_options: SelectTrainOptions
     samples: ClassVar[str] = "instances"
     floor_predictors: ClassVar[str] = "selectors that see the training costs only"
     reads_training: ClassVar[bool] = True
 
-    def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
         """Prepare the task.
 
         Args:
             card: The card.
-            surrogate: None; costs are learned from targets.
-            decoding: How choices are scored: ``train_costs`` (output -> mean cost on the training split) and
-                ``overhead``, in place of the values on the card.
+            train_options: :class:`SelectTrainOptions`.
 
         Raises:
             CardError: If the outputs are not two or more scalars of graphs, or ``task.options`` are not allowed.
-            ConfigError: If there is no such setting, or its value is not allowed.
+            ConfigError: If there is no such option of the run, or its value is not allowed.
         """
-        super().__init__(card, surrogate=surrogate)
-        settings = dict(decoding or {})
-        unknown = [name for name in settings if name not in _SETTINGS]
-        if unknown:
-            raise ConfigError(f"a select task has no setting {unknown[0]!r}; it has {' and '.join(_SETTINGS)}")
-        overhead = settings.get("overhead", card.task.options.get("overhead", 0.0))
+        super().__init__(card, train_options)
+        chosen = self.train_options
+        overhead = self.options.overhead if chosen.overhead is None else chosen.overhead
         self._cost_of_input = dict(overhead) if isinstance(overhead, Mapping) else {}
         self.overhead = tuple(self._cost_of_input.values()) or overhead
-        train_costs = settings.get("train_costs")
-        if train_costs is not None:
-            self.facts = train_costs
+        if chosen.train_costs is not None:
+            self.facts = chosen.train_costs
         elif set(self.facts) != set(self.names):  # measured for other outputs
             self.facts = {}
-        if settings:
+        if train_options:
             try:
                 self.evaluator()
             except EvaluationError as error:
@@ -103,17 +133,14 @@ class SelectTask(Task):
     def check_card(self) -> None:
         """Refuse a card whose outputs are not two or more scalars of graphs, or whose options are unknown."""
         super().check_card()
-        where, outputs, options = f"{self.card.path} ({self.card.address})", self.card.outputs, self.card.task.options
+        where, outputs = f"{self.card.path} ({self.card.address})", self.card.outputs
         wrong = [f for f in outputs if (f.location, f.kind, f.width) != (Location.GRAPH, Kind.SCALAR, 1)]
         if wrong or len(outputs) < 2:
             problem = f"{wrong[0].name!r} is [{wrong[0].location}, {wrong[0].type_name}]" if wrong else "there is one"
             raise CardError(f"{where}: a select task needs two or more outputs [output, graph, scalar]; {problem}")
         if self.card.task.weights:
             raise CardError(f"{where}: the outputs of a select task make one choice; leave task.weights out")
-        unknown = sorted(set(options) - {"overhead"})
-        if unknown:
-            raise CardError(f"{where}: task.options has {unknown[0]!r}; a select task has the option overhead alone")
-        self._check_overhead(f"{where}: task.options.overhead", options.get("overhead", 0.0))
+        self._check_overhead(f"{where}: task.options.overhead", self.options.overhead)
 
     def _check_overhead(self, where: str, overhead: Any) -> None:
         """Refuse an overhead that is no number from 0 on, no scalar of graphs, and no mapping of inputs to such."""

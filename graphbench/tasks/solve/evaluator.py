@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import CardError, DecodingError, EvaluationError
-from graphbench.data.components.domain import find_problem
+from graphbench.data.components.domain import find, full_name
 from graphbench.data.components.problems import Problem
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.graphs import is_graphs, one_batch
@@ -202,16 +202,17 @@ def problem_of(card: Card) -> Problem:
     Raises:
         DecodingError: If the task names none, or one that does not exist.
     """
-    if card.task.problem is None:
+    problem = card.task.options.get("problem")
+    if problem is None:
         raise DecodingError(
             f"{card.address} asks for no solution: its task, of the type {card.task.type!r}, names no problem"
         )
-    return _named_problem(card.task.problem)
+    return _named_problem(problem)
 
 
 def _named_problem(name: str) -> Problem:
     try:
-        return find_problem(name)
+        return find("problem", name if "." in name else full_name("problem", name))
     except CardError as error:
         raise DecodingError(str(error)) from error
 
@@ -219,7 +220,7 @@ def _named_problem(name: str) -> Problem:
 def _problem_or_none(name: str) -> Problem | None:
     """Return the problem of that name; None where it is the name of something else."""
     try:
-        return None if "/" in name else find_problem(name)
+        return None if "/" in name else find("problem", name if "." in name else full_name("problem", name))
     except CardError:
         return None
 

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from pydantic import Field, field_validator
 
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
-from graphbench.data.components.domain import find_problem
+from graphbench.core.validation import StrictModel
+from graphbench.data.components.domain import find
 from graphbench.data.components.problems import Problem
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics import metric
-from graphbench.tasks.base import Task, in_memory
+from graphbench.tasks.base import OptionsType, Task, in_memory
 from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_output, write_arrays
-from graphbench.tasks.solve.evaluator import SolutionEvaluator, Solutions, decode
+from graphbench.tasks.solve.evaluator import SolutionEvaluator, Solutions, decode, problem_of
 from graphbench.tasks.solve.metrics import SolutionSums, SolvedGraphs
 
 if TYPE_CHECKING:
@@ -30,40 +32,79 @@ _MAX_COLUMNS = 16  # of scores of a node, such as the scores of colours
 _READING_BATCH = 4096
 
 
+class SolveOptions(StrictModel):
+    """The options of a ``solve`` task on a card.
+
+    Attributes:
+        problem: The domain's problem, as ``<domain>.<name>``.
+    """
+
+    problem: str
+
+
+class SolveTrainOptions(StrictModel):
+    """The options of training for a ``solve`` task.
+
+    Attributes:
+        surrogate: Options of the loss without targets, such as ``beta`` or ``weight``
+            (``graphbench.models.surrogates``).
+        decoding: Options of the decoder, which turns scores into solutions wherever they are scored, such as
+            ``local_search`` or ``restarts`` (``graphbench.domains.co.decoding``).
+    """
+
+    surrogate: dict[str, float] = Field(default_factory=dict)
+    decoding: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("decoding", mode="before")
+    @classmethod
+    def _require_plain_values(cls, options: Any) -> Any:
+        for name, value in options.items() if isinstance(options, Mapping) else ():
+            if not isinstance(value, bool | int | float):
+                raise ValueError(f"{name} is {value!r}; give true, false or a number")
+        return options
+
+
 class SolveTask(Task):
-    """Solve the problem that the card names: ``task: {type: solve, problem: co.mis}``."""
+    """Solve the problem that the card names: ``task: {type: solve, options: {problem: co.mis}}``."""
 
     type: ClassVar[str] = "solve"
+    options_type: ClassVar[OptionsType] = SolveOptions
+    train_options_type: ClassVar[OptionsType] = SolveTrainOptions
+    options: SolveOptions
+    train_options: SolveTrainOptions
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     floor_predictors: ClassVar[str] = "simple rules"
     unlabelled: ClassVar[tuple[str, ...]] = ("train",)
 
-    def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
         """Prepare the task.
 
         Args:
             card: The card.
-            surrogate: Settings of the loss, such as ``beta``; see ``graphbench.models.surrogates``.
-            decoding: Settings of the decoder, such as ``local_search``.
+            train_options: :class:`SolveTrainOptions`.
 
         Raises:
             CardError: If the card names no problem, or has several outputs.
-            DecodingError: If the decoder has no such setting, or refuses its value.
-            ConfigError: If the loss has no such setting, or refuses its value.
+            ConfigError: If the loss has no such option, or refuses its value.
+            DecodingError: If the decoder has no such option, or refuses its value.
         """
-        super().__init__(card)
-        self.surrogate = dict(surrogate or {})
-        self.decoding = dict(decoding or {})
+        super().__init__(card, train_options)
         self.evaluator()
-        if self.surrogate:
+        if self.train_options.surrogate:
             self._surrogate_loss()
+
+    @classmethod
+    def options_of_evaluator(cls, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of training that options of the decoder stand for."""
+        return {"decoding": arguments} if arguments else {}
 
     def check_card(self) -> None:
         """Refuse a card that names no problem or has several outputs."""
         super().check_card()
-        if self.card.task.problem is None or len(self.card.outputs) != 1:
+        if len(self.card.outputs) != 1:
             raise CardError(
-                f"{self.card.path} ({self.card.address}): a solve task needs task.problem and exactly one output"
+                f"{self.card.path} ({self.card.address}): a solve task needs exactly one output, not "
+                f"{len(self.card.outputs)}"
             )
 
     @property
@@ -79,7 +120,7 @@ class SolveTask(Task):
 
         if self.problem.surrogate is None:
             raise ConfigError(f"the problem {self.problem.name} has no loss without targets; train on another task")
-        return surrogate_of(self.problem.surrogate, self.surrogate)
+        return surrogate_of(self.problem.surrogate, self.train_options.surrogate)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the problem's loss without targets, averaged over the graphs of the batch."""
@@ -96,11 +137,13 @@ class SolveTask(Task):
 
     def completed(self, predictions: Any, batch: Any) -> Solutions:
         """Return the solutions that the decoder makes of a model's scores."""
-        return decode(self.problem, batch, in_memory(predictions), **self.decoding)
+        return decode(self.problem, batch, in_memory(predictions), **self.train_options.decoding)
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return an evaluator that decodes scores, checks solutions and scores them."""
-        return SolutionEvaluator(self.card, scores=scores, expected_graphs=expected_graphs, **self.decoding)
+        return SolutionEvaluator(
+            self.card, scores=scores, expected_graphs=expected_graphs, **self.train_options.decoding
+        )
 
     def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
         """Let an evaluator take the scores of a batch; it counts the time of model and decoder."""
@@ -109,9 +152,7 @@ class SolveTask(Task):
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of simple rules that need no training."""
-        from graphbench.data.components.domain import find_labeller
-
-        rules = [find_labeller(name).baselines(samples) for name in self.card.labellers]
+        rules = [find("labeller", name).baselines(samples) for name in self.card.labellers]
         return {name: self._scores_of(samples, values) for by_rule in rules for name, values in by_rule.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
@@ -121,7 +162,7 @@ class SolveTask(Task):
     @property
     def problem(self) -> Problem:
         """The problem that the card names."""
-        return find_problem(self.card.task.problem or "")
+        return problem_of(self.card)
 
     def _scores_of(self, samples: Samples, objectives: Any) -> dict[str, float]:
         """Return the scores of solutions that have these objectives, of the graphs that have a label."""

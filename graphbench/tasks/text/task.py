@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ from graphbench.tasks.text.prompts import Corpus, Prompts
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphbench.catalog.cards import Card
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
@@ -39,8 +40,8 @@ class TextTask(Task):
     validation_seed: ClassVar[int] = 20_240_606
     timing: ClassVar[tuple[int, int, int]] = (5, 16, 1)
 
-    def __init__(self, card: Any, **settings: Any) -> None:
-        super().__init__(card, **settings)
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(card, train_options)
         self.prompt, self.reference = self._text(card.inputs), self._text(card.outputs)
         self.context: int | None = None
         self._corpora: dict[str, Corpus] = {}

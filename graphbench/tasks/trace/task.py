@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.validation import StrictModel
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.trace.evaluator import TraceEvaluator, trivial_outputs
 
@@ -26,10 +28,24 @@ if TYPE_CHECKING:
 _READING_BATCH = 256
 
 
+class TraceOptions(StrictModel):
+    """The options of a ``trace`` task on a card, see ``graphbench.data.batches.trajectory_inputs``.
+
+    Attributes:
+        positions: Scalar input of nodes that random positions may replace.
+        constant_hints: Hint -> name of the input that may replace it.
+    """
+
+    positions: str | None = None
+    constant_hints: dict[str, str] = Field(default_factory=dict)
+
+
 class TraceTask(Task):
     """Predict the hints of every step of an algorithm, and its outputs."""
 
     type: ClassVar[str] = "trace"
+    options_type: ClassVar[OptionsType] = TraceOptions
+    options: TraceOptions
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     samples: ClassVar[str] = "trajectories"
     validation_seed: ClassVar[int] = 20_221_025

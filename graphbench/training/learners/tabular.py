@@ -35,7 +35,7 @@ ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _READING_BATCH = 1024
 _USED_SETTINGS = {f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")}
-_DECODING = "training.decoding."  # how predictions are scored
+_DECODING = "training.task."  # how predictions are scored
 
 
 class TabularLearner(TorchPredictor):

@@ -11,12 +11,12 @@ from numba import njit
 from graphbench.core.errors import CircuitError
 from graphbench.domains.chip_design import divisors
 from graphbench.domains.chip_design.aig import equivalent
-from graphbench.domains.chip_design.building import BUILDERS
 from graphbench.domains.chip_design.construction import Constructions, _greedy_all, build_greedily, permuted
 from graphbench.domains.chip_design.construction_kernels import VARIABLES
+from graphbench.domains.chip_design.environments import ENVIRONMENTS
 from graphbench.domains.chip_design.truth_tables import to_text
 
-BUILDER = BUILDERS["circuits"]
+BUILDER = ENVIRONMENTS["circuits"]
 ALL = (1 << 64) - 1
 
 

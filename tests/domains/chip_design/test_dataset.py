@@ -1,4 +1,4 @@
-"""The dataset chip_design/aig: labels of ABC, in batches and alone, and the view of reference circuits."""
+"""The dataset chip_design/aig: labels of ABC, in batches and alone, and the representation of reference circuits."""
 
 import base64
 
@@ -9,12 +9,12 @@ import graphbench
 from graphbench.core.errors import CircuitError, MissingDependency, SolverError
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.build.labelling import label_samples
-from graphbench.data.components.domain import find_labeller, find_part
+from graphbench.data.components.domain import find
 from graphbench.domains.chip_design import Aig, equivalent, synthesis, synthesise
 from graphbench.domains.chip_design.graphs import circuits_of, decoded, encoded
 from graphbench.domains.chip_design.truth_tables import from_text
 
-LABELLER = find_labeller("chip_design.reference")
+LABELLER = find("labeller", "chip_design.reference")
 
 
 def installed():
@@ -72,9 +72,9 @@ def test_labels_are_the_reference_circuits():
 @needs_abc
 def test_a_dataset_on_disk_and_its_view(tmp_path):
     splits = graphbench.Loader("chip_design/aig", root=tmp_path, limit=6).load()
-    view = graphbench.Loader("chip_design/aig:ands@reference", root=tmp_path, limit=4).load()
+    representation = graphbench.Loader("chip_design/aig:ands@reference", root=tmp_path, limit=4).load()
     for i in range(4):
-        plain, data = splits.test[i], view.test[i]
+        plain, data = splits.test[i], representation.test[i]
         aig = decoded(plain.reference)
         table = from_text(plain.table)
         assert equivalent(aig, table) and data.table == plain.table and data.reference == plain.reference
@@ -129,6 +129,6 @@ def test_the_check_of_labels():
 
 
 def test_the_view_needs_labels():
-    view = find_part("view", "chip_design.reference")
+    representation = find("representation", "chip_design.reference")
     with pytest.raises(CircuitError, match="labels"):
-        view.derive(graphs(2, "n5"))
+        representation.derive(graphs(2, "n5"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphbench.core.errors import CircuitError, EvaluationError
-from graphbench.data.components.domain import find_judge
+from graphbench.data.components.domain import find
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.checks import python_values
 from graphbench.domains.chip_design.generators import TableParameters, draw_tables
@@ -27,7 +27,7 @@ SHAPES = ((6, 1), (6, 2), (5, 2), (7, 1))
 
 
 def submission_of_graphs(graphs):
-    return Submission.of(answers_of(graphs, find_judge("chip_design.circuits")))
+    return Submission.of(answers_of(graphs, find("verifier", "chip_design.circuits")))
 
 
 def functions(count, shapes=SHAPES):

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import graphbench
 from graphbench.core.errors import ArgumentError, SolverError
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.circuits import run_spice, steady_state, to_spice, transient, waveforms
 from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
 from graphbench.domains.circuits.converters import Operation
@@ -290,7 +290,7 @@ def test_stiff_circuits_pass_the_check_by_extrapolation():
     card = graphbench.card("circuits/converters_7")
     labeller = LABELLERS["steady_state"]
     index = np.array([70, 346, 2677])
-    samples = find_generator(card.generator).draw(card, "load", index, 0 * index)
+    samples = find("generator", card.generator).draw(card, "load", index, 0 * index)
     for i in range(len(index)):
         circuit, operation = circuit_of(samples, i), operation_of(samples, i)
         graph = samples.part(card.graph_schema, i, i + 1)

@@ -12,7 +12,7 @@ from graphbench.core.errors import CardError, GraphBenchError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.trajectory_batch import batch_of_samples
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.generators import RENAMED
@@ -181,7 +181,7 @@ def test_sparser_and_denser_graphs_in_the_multi_size_protocol():
 @pytest.mark.parametrize("name", NAMES)
 def test_checks_accept_the_outputs_and_find_damage(name):
     about = card(f"clrs/{name}")
-    generator = find_generator(about.generator)
+    generator = find("generator", about.generator)
     parameters = generator.parse(about, "train")
     samples = draw_samples(about, "train", np.arange(12))
     assert generator.check(parameters, samples) == []

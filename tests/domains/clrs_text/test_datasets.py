@@ -10,7 +10,7 @@ from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import CardError
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs_text import prompts
@@ -54,7 +54,7 @@ def test_sizes_and_seeds_come_in_turn():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("use_hints", [True, False])
 def test_the_printed_answers_are_right(name, use_hints):
-    generator = find_generator(f"clrs_text.{name}")
+    generator = find("generator", f"clrs_text.{name}")
     parameters = PromptParameters(sizes=(4, 5, 7), seeds=(0, 9), use_hints=use_hints)
     samples = generator.generate(parameters, np.uint64(0), np.arange(24), np.zeros(24, np.int64))
     assert generator.check(parameters, samples) == []
@@ -118,7 +118,7 @@ def test_parameters_that_are_refused(parameters, words):
     spec = card.split("train").model_copy(update={"parameters": parameters})
     broken = card.model_copy(update={"splits": {**card.splits, "train": spec}})
     with pytest.raises(CardError, match=words):
-        find_generator("clrs_text.bfs").parse(broken, "train")
+        find("generator", "clrs_text.bfs").parse(broken, "train")
 
 
 def test_stored_prompts_are_verified(tmp_path):

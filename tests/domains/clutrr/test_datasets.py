@@ -14,7 +14,7 @@ from graphbench.core.errors import CardError, StoreError
 from graphbench.data.arrays.seeds import stream_key
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clutrr.checks import StoredQuestions, check_stories, solver_scores
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.official_rows import COLUMNS
@@ -28,7 +28,7 @@ SOUND = ["clutrr/gen_23", "clutrr/gen_234", *(f"clutrr/rob_{n}" for n in ("clean
 
 def drawn(name, split, count):
     card = catalog().cards[name]
-    return find_generator(card.generator).parse(card, split), draw_samples(card, split, np.arange(count))
+    return find("generator", card.generator).parse(card, split), draw_samples(card, split, np.arange(count))
 
 
 def walks(samples):
@@ -184,7 +184,7 @@ def test_parameters_that_are_refused(change, words):
         update={"ood": {**card.ood, "k4": spec.model_copy(update={"parameters": {**spec.parameters, **change}})}}
     )
     with pytest.raises(CardError, match=words):
-        find_generator(card.generator).parse(broken, "k4")
+        find("generator", card.generator).parse(broken, "k4")
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from graphbench.catalog.names import card
 from graphbench.data.arrays.seeds import redrawn_seed
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clutrr.checks import check_stories
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.relations import WORDS
@@ -22,7 +22,7 @@ NAMES = ["clutrr/gen_23", "clutrr/paper_gen_234", "clutrr/rob_irrelevant"]
 
 def parsed(name, split, data_seed):
     own = card(name).with_data_seed(data_seed)
-    return find_generator(own.generator).parse(own, split)
+    return find("generator", own.generator).parse(own, split)
 
 
 def drawn(name, split, count, data_seed):

@@ -5,14 +5,14 @@ import pytest
 
 from graphbench.catalog.names import card
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.clutrr.hold_outs import check_hold_outs, frames_of, sentence_frames_of
 from graphbench.verification import verify
 
 
 def drawn(split, dataset="clutrr/gen_23", count=60, **changes):
     puzzles = card(dataset)
-    parameters = find_generator(puzzles.generator).parse(puzzles, split)
+    parameters = find("generator", puzzles.generator).parse(puzzles, split)
     return parameters.model_copy(update=changes), draw_samples(puzzles, split, np.arange(count))
 
 

@@ -12,7 +12,7 @@ import graphbench
 from graphbench.catalog.names import catalog, list_datasets
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.components.domain import find
 from graphbench.domains.co.labellers import LABELLERS
 from graphbench.domains.co.solving import SOLVERS
 from graphbench.verification import check_card
@@ -80,7 +80,7 @@ def test_outputs_and_metrics_of_the_tasks(name: str) -> None:
 @pytest.mark.parametrize("id_", IDS)
 def test_drawn_graphs_pass_the_checks_and_damaged_ones_do_not(id_: str) -> None:
     card = catalog().cards[id_].graphs
-    generator = find_generator(card.generator)
+    generator = find("generator", card.generator)
     parameters = generator.parse(card, "train")
     samples = draw_samples(card, "train", range(4))
     assert generator.check is not None
@@ -110,7 +110,7 @@ def test_drawn_graphs_pass_the_checks_and_damaged_ones_do_not(id_: str) -> None:
 @pytest.mark.parametrize("problem", ["mis", "max_cut", "coloring"])
 def test_labels_pass_their_check_and_damaged_ones_do_not(problem: str) -> None:
     card = graphbench.card(f"co/ba_small:{problem}")
-    labeller = find_labeller(card.labellers[0])
+    labeller = find("labeller", card.labellers[0])
     one = draw_samples(card, "val", [1])
     graph = one.part(card.graph_schema, 0, 1)
     values = {f.name: one.values[f.name] if f.location == "node" else one.values[f.name][0] for f in card.features}
@@ -145,18 +145,18 @@ def test_simple_rules_are_no_better_than_labels() -> None:
         samples = draw_samples(card, "val", range(3))
         value = samples.values[f"{problem}_value"]
         sign = -1 if problem == "coloring" else 1
-        for found in find_labeller(card.labellers[0]).baselines(samples).values():
+        for found in find("labeller", card.labellers[0]).baselines(samples).values():
             assert (sign * found <= sign * value).all()
 
 
 def test_statistics_leave_out_graphs_without_a_label() -> None:
     card = graphbench.card("co/ba_small:mis")
     samples = draw_samples(card, "val", range(3))
-    known = find_labeller(card.labellers[0]).statistics(samples)
+    known = find("labeller", card.labellers[0]).statistics(samples)
     assert known["mean_mis_value"].tolist() == samples.values["mis_value"].tolist()
     assert known["value_to_bound"].tolist() == [1.0, 1.0, 1.0] == known["proved"].tolist()
     failed = {**samples.values, "mis_failed": np.array([0, 1, 0]), "mis_value": np.array([100, -1, 100])}
-    found = find_labeller(card.labellers[0]).statistics(
+    found = find("labeller", card.labellers[0]).statistics(
         Samples(samples.num_nodes, samples.num_edges, samples.edges, failed)
     )
     assert all(np.isnan(values).tolist() == [False, True, False] for values in found.values())

@@ -1,4 +1,4 @@
-"""Datasets of formulas: what the generator draws, preprocessing, labels of solvers, features and views."""
+"""Datasets of formulas: what the generator draws, preprocessing, labels of solvers, features and representations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, GenerationError, SolverError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.components.domain import find
 from graphbench.data.store.shards import stored_samples
 from graphbench.domains.sat import Cnf, graph
 from graphbench.domains.sat.feature_groups import FEATURE_GROUPS, SOLVED, features
@@ -24,8 +24,8 @@ from graphbench.domains.sat.formulas import formula_of, formulas_as_samples
 from graphbench.domains.sat.generators import FAMILIES, GENERATORS, SatParameters, draw_sample
 from graphbench.domains.sat.labellers import LABELLERS, SolverEffort
 from graphbench.domains.sat.preprocessing import is_decided, preprocess
+from graphbench.domains.sat.representations import REPRESENTATIONS
 from graphbench.domains.sat.solvers import SOLVERS
-from graphbench.domains.sat.views import VIEWS
 
 pytest.importorskip("pysat")
 GENERATOR = GENERATORS["formulas"]
@@ -131,8 +131,8 @@ def test_wrong_parameters_are_refused(changes, message):
 
 def test_the_views_are_the_graphs_of_the_formulas():
     samples = drawn(parameters(), range(5))
-    for kind, view in VIEWS.items():
-        found = view.derive(samples)
+    for kind, representation in REPRESENTATIONS.items():
+        found = representation.derive(samples)
         for i in range(5):
             expected = graph(formula_of(samples, i), kind, **({"link_literals": True} if kind == "lcg" else {}))
             rows = slice(int(found.edge_ptr[i]), int(found.edge_ptr[i + 1]))
@@ -152,7 +152,7 @@ def test_the_views_are_the_graphs_of_the_formulas():
 @pytest.mark.parametrize("name", ["structure", "probes"])
 def test_labels_of_features_are_the_features(name):
     samples = drawn(parameters(), range(3))
-    labeller = find_labeller(f"sat.{name}")
+    labeller = find("labeller", f"sat.{name}")
     groups = [group for group in FEATURE_GROUPS if set(FEATURE_GROUPS[group]) <= set(labelled_columns(name))]
     for i in range(3):
         one = formulas_as_samples([formula_of(samples, i)], np.zeros(1))
@@ -167,7 +167,7 @@ def test_labels_of_features_are_the_features(name):
 
 
 def labelled_columns(name):
-    groups = find_labeller(f"sat.{name}").label.args[1]
+    groups = find("labeller", f"sat.{name}").label.args[1]
     return columns_of(groups)
 
 
@@ -234,8 +234,8 @@ def test_the_seconds_of_an_unsolved_run_are_the_cutoff():
 def test_the_card_draws_and_labels(tmp_path):
     card = catalog().card("sat/small:select")
     assert (
-        find_generator(card.generator).check(
-            find_generator(card.generator).parse(card, "val"), draw_samples(card.graphs, "val", range(2))
+        find("generator", card.generator).check(
+            find("generator", card.generator).parse(card, "val"), draw_samples(card.graphs, "val", range(2))
         )
         == []
     )

@@ -10,7 +10,7 @@ from graphbench import card
 from graphbench.core.errors import StoreError
 from graphbench.data.build.label_export import import_tables
 from graphbench.data.build.label_tables import LabelTable, read_tables, table_head, write_tables
-from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.domain import find
 
 KEY = "0123456789abcdef" * 2
 CUTOFF = 2_000_000_000
@@ -18,7 +18,7 @@ CUTOFF = 2_000_000_000
 
 def kissat_table(rows: dict[str, tuple[int, ...]]) -> LabelTable:
     layer = card("sat/small:kissat")
-    labeller = find_labeller(layer.labellers[0])
+    labeller = find("labeller", layer.labellers[0])
     return LabelTable(table_head(labeller, labeller.parse(layer, "train")), rows)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import graphbench
 from graphbench.core.errors import ArgumentError
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, read_snapshot, snapshot
 from graphbench.domains.social.snapshots import snapshot_of_parts
 
@@ -60,7 +60,7 @@ def test_targets_are_the_lower_median_of_an_even_number_of_posts():
 @pytest.mark.parametrize("id_", [name for name in graphbench.list_datasets() if name.startswith("social/")])
 def test_cards_say_which_median_their_generator_takes(id_):
     card = graphbench.card(id_)
-    parameters = find_generator(card.generator).parse(card, "test")
+    parameters = find("generator", card.generator).parse(card, "test")
     of_archive = inspect.signature(read_snapshot).parameters["median"].default
     assert getattr(parameters, "median", of_archive) == "lower"
     assert "lower median" in card.summary.lower()

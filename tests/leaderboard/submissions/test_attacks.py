@@ -299,7 +299,7 @@ def test_a_decoder_that_would_run_for_years(folder, root, check):
     scores = {"test": {"set_size": 3.0}}
     record = type(record_of(root)).from_scores({"test": split}, scores, model="mine", config=config)
     saved(record, folder)
-    assert "training.decoding.restarts = 1000000000000, more than the 1,000 with which scores" in refusal(check)
+    assert "training.task.decoding.restarts = 1000000000000, more than the 1,000 with which scores" in refusal(check)
 
 
 # ------------------------------------------------------------------------------------------------ predictions

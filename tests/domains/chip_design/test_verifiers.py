@@ -1,4 +1,4 @@
-"""The judge of circuits on the dataset: forms of answers, parts, reference programs."""
+"""The verifier of circuits on the dataset: forms of answers, parts, reference programs."""
 
 import base64
 
@@ -9,11 +9,11 @@ from torch_geometric.data import Batch
 import graphbench
 from graphbench.core.errors import CircuitError, MissingDependency
 from graphbench.data.build.generation import draw_samples
-from graphbench.data.components.domain import find_judge
+from graphbench.data.components.domain import find
 from graphbench.domains.chip_design import synthesis
 from graphbench.domains.chip_design.graphs import circuits_of, decoded
-from graphbench.domains.chip_design.judging import PROGRAMS, circuits_by
 from graphbench.domains.chip_design.truth_tables import from_text
+from graphbench.domains.chip_design.verifiers import PROGRAMS, circuits_by
 from graphbench.tasks.registry import task_of
 
 
@@ -51,7 +51,7 @@ def test_circuits_of_every_form_score_the_same():
         [circuit.to_aiger() for circuit in circuits],
         [circuit.to_aiger(ascii=True) for circuit in circuits],
         [base64.b64encode(circuit.to_aiger()).decode() for circuit in circuits],  # as labels have it
-        find_judge("chip_design.circuits").arrays(circuits),
+        find("verifier", "chip_design.circuits").arrays(circuits),
     ]
     for answers in forms:
         score = evaluator.evaluate(fields, answers)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import CircuitError
-from graphbench.data.components.environments import Spelling
+from graphbench.data.components.environments import Tokenizer
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.graphs import TABLE, decoded
 from graphbench.domains.chip_design.labellers import REFERENCE
@@ -37,7 +37,7 @@ def tokens_of(reference: str) -> NDArray[np.int64]:
     circuit = decoded(reference)
     if 1 + circuit.num_inputs + circuit.num_ands > MOST_VARIABLES:
         raise CircuitError(
-            f"a circuit of {circuit.num_inputs} inputs and {circuit.num_ands:,} ANDs has no spelling; at most "
+            f"a circuit of {circuit.num_inputs} inputs and {circuit.num_ands:,} ANDs has no tokens; at most "
             f"{MOST_VARIABLES - 1:,} variables have tokens"
         )
     return np.concatenate((circuit.fanins.ravel() + _FIRST, [_END], circuit.outputs + _FIRST)).astype(np.int64)
@@ -62,8 +62,8 @@ def circuit_of(text: str, tokens: Sequence[int]) -> Aig | None:
         return None
 
 
-SPELLINGS: Mapping[str, Spelling] = {
-    "literals": Spelling(
+TOKENIZERS: Mapping[str, Tokenizer] = {
+    "literals": Tokenizer(
         name="chip_design.literals",
         field=TABLE,
         reference=REFERENCE,

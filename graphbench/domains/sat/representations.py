@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.representations import View
+from graphbench.data.components.representations import Representation
 from graphbench.domains.sat.formulas import IS_CLAUSE, NEGATED, formulas_of
 from graphbench.domains.sat.graphs import CLAUSE, FormulaGraphs, GraphKind, graphs_of_formulas
 
@@ -30,6 +30,6 @@ def _kind_values(graphs: FormulaGraphs) -> Mapping[str, Any]:
     return {"shared": np.log1p(edges["count"].astype(np.float32))}
 
 
-VIEWS: Mapping[str, View] = {
-    kind: View(f"sat.{kind}", version=1, derive=partial(_derive, kind)) for kind in ("vg", "vcg", "lcg", "cg")
+REPRESENTATIONS: Mapping[str, Representation] = {
+    kind: Representation(f"sat.{kind}", version=1, derive=partial(_derive, kind)) for kind in ("vg", "vcg", "lcg", "cg")
 }

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.topologies import Structure
+from graphbench.data.components.topologies import Topology
 from graphbench.domains.weather.multimesh import mesh, node_features
 
 MESH_EDGE, GRID_TO_MESH, MESH_TO_GRID = range(3)
@@ -54,4 +54,4 @@ def _build(parameters: MeshParameters) -> Samples:
     )
 
 
-STRUCTURES: Mapping[str, Structure] = {"mesh": Structure("weather.mesh", MeshParameters, _build)}
+TOPOLOGIES: Mapping[str, Topology] = {"mesh": Topology("weather.mesh", MeshParameters, _build)}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.verifiers import Judge, Judgement
+from graphbench.data.components.verifiers import Verdict, Verifier
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
 from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
@@ -25,11 +25,11 @@ table, as the reference does; ``shannon_<script>`` starts from the circuit of th
 _SHANNON = "shannon_"
 
 
-def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
+def _verdict(fields: Mapping[str, Any], answers: Any) -> Verdict:
     """Return the scores of circuits; the parts of the samples are the numbers of inputs and outputs, as ``n6m1``."""
     submission = Submission.of(answers)
     scores = score_circuits(submission, *tables_of_texts(fields[TABLE]), fields[ANDS])
-    return Judgement(
+    return Verdict(
         {
             "quality": 100 * scores.ratios,
             "valid": scores.well_formed.astype(np.float64),
@@ -73,8 +73,8 @@ def _solvers(samples: Samples) -> Mapping[str, Sequence[Aig]]:
     return {program: circuits_by(program, texts, references) for program in PROGRAMS}
 
 
-JUDGES: Mapping[str, Judge] = {
-    "circuits": Judge(
+VERIFIERS: Mapping[str, Verifier] = {
+    "circuits": Verifier(
         name="chip_design.circuits",
         answers="circuits",
         forms=FORMS,
@@ -82,7 +82,7 @@ JUDGES: Mapping[str, Judge] = {
         fields=(TABLE, ANDS),
         metrics=("quality", "valid", "correct", "mean_ands", "mean_depth"),
         endings=(".aig", ".aag"),
-        judge=_judged,
+        verify=_verdict,
         arrays=_arrays,
         floors=_floors,
         solvers=_solvers,

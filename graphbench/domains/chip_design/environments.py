@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.components.environments import Builder, Choices
+from graphbench.data.components.environments import Choices, Environment
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.construction import Constructions
 from graphbench.domains.chip_design.construction_choices import CANDIDATES, FEATURES
@@ -61,8 +61,8 @@ def _key(text: str, variant: int) -> int:
     return int.from_bytes(digest, "little")
 
 
-BUILDERS: Mapping[str, Builder] = {
-    "circuits": Builder(
+ENVIRONMENTS: Mapping[str, Environment] = {
+    "circuits": Environment(
         name="chip_design.circuits",
         field=TABLE,
         goal=_BLOCK,
