@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from graphbench.core.errors import CardError
+from graphbench.core.untrusted import shown, text_fault
 
 
 class Stage(StrEnum):
@@ -45,6 +46,9 @@ class Kind(StrEnum):
 
 
 _E = TypeVar("_E", bound=StrEnum)
+MEANING_CHARACTERS = 200
+"""Most characters of a feature's meaning, which is one line of a table."""
+
 _RESERVED = frozenset({"x", "y", "face", "ptr", "edges", "edge_attr", "edge_ptr", "node_ptr", "num_nodes"})
 _SIZED = re.compile(r"(scalar|categorical)\(([0-9]+)\)")
 
@@ -62,6 +66,9 @@ class Feature:
             its predecessor, the first to itself) or text (a string; at nodes and graphs, never a hint).
         classes: Number of classes of a categorical feature, else 0.
         width: Values per item of a scalar, written ``scalar(3)``; 1 for all other kinds.
+        meaning: One line that says what a value means; for scalars the unit follows a semicolon: ``weight of the edge,
+            uniform in (0, 10); no unit``. Empty where the card does not say. Two features that differ in their meanings
+            alone are equal, so a better text changes no data, no fingerprint and no run.
     """
 
     name: str
@@ -70,34 +77,37 @@ class Feature:
     kind: Kind
     classes: int = 0
     width: int = 1
+    meaning: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, name: str, words: Sequence[str]) -> Feature:
-        """Return the feature a card writes as ``name: [stage, location, type]``.
+        """Return the feature that a card writes as ``name: [stage, location, type, "meaning"]``.
+
+        The meaning may be left out.
 
         Raises:
-            CardError: If a word is not in the vocabulary; the message lists the allowed ones.
+            CardError: If a word is not in the vocabulary; the message lists the allowed words. Or if the meaning is no
+                text, is empty, longer than :data:`MEANING_CHARACTERS` or not on one line.
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise CardError(f"feature name {name!r} is not an identifier; use letters, digits and underscores")
         if name in _RESERVED or "index" in name or "batch" in name:
             raise CardError(f"feature name {name!r} is reserved by PyG or the store; choose another")
-        if not isinstance(words, Sequence) or len(words) != 3 or not all(isinstance(word, str) for word in words):
-            raise CardError(f"feature {name!r} needs [stage, location, type], got {words!r}")
-        stage = _word(Stage, words[0], name)
-        location = _word(Location, words[1], name)
-        sized = _SIZED.fullmatch(words[2])
+        stage_word, location_word, type_word, meaning = _parts(name, words)
+        stage = _word(Stage, stage_word, name)
+        location = _word(Location, location_word, name)
+        sized = _SIZED.fullmatch(type_word)
         if sized:
-            return cls._sized(name, stage, location, Kind(sized[1]), int(sized[2]))
-        kind = _word(Kind, words[2], name)
+            return cls._sized(name, stage, location, Kind(sized[1]), int(sized[2]), meaning)
+        kind = _word(Kind, type_word, name)
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
         if kind is Kind.TEXT and (location is Location.EDGE or stage is Stage.HINT):
             raise CardError(f"feature {name!r}: texts belong to nodes or graphs and are no hints, got {list(words)}")
-        return cls(name, stage, location, kind)
+        return cls(name, stage, location, kind, meaning=meaning)
 
     @classmethod
-    def _sized(cls, name: str, stage: Stage, location: Location, kind: Kind, size: int) -> Feature:
+    def _sized(cls, name: str, stage: Stage, location: Location, kind: Kind, size: int, meaning: str) -> Feature:
         if kind is Kind.CATEGORICAL and size < 2:
             raise CardError(f"feature {name!r}: categorical({size}) needs at least 2 classes")
         if kind is Kind.SCALAR and (size < 1 or (stage is Stage.HINT and size > 1)):
@@ -105,7 +115,7 @@ class Feature:
                 f"feature {name!r}: scalar({size}) needs a width of at least 1, and of exactly 1 for a hint"
             )
         classes, width = (size, 1) if kind is Kind.CATEGORICAL else (0, size)
-        return cls(name, stage, location, kind, classes, width)
+        return cls(name, stage, location, kind, classes, width, meaning)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -114,7 +124,7 @@ class Feature:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether its values are node ids: a pointer or a permutation."""
+        """Whether the feature's values are node ids: a pointer or a permutation."""
         return self.kind in (Kind.POINTER, Kind.PERMUTATION)
 
     @property
@@ -179,6 +189,38 @@ class FeatureSelection:
     def stored_features(self: HasFeatures) -> tuple[Feature, ...]:
         """Features with one value per node, edge or graph: all features except the hints."""
         return tuple(f for f in self.features if f.stage is not Stage.HINT)
+
+
+def _parts(name: str, words: Any) -> tuple[str, str, str, str]:
+    """Return stage, location, type and meaning of a feature as a card writes them; an absent meaning is empty.
+
+    Raises:
+        CardError: If they are no list of three texts, or of four with a fit meaning.
+    """
+    listed = list(words) if isinstance(words, Sequence) and not isinstance(words, str) else []
+    if len(listed) not in (3, 4) or not all(isinstance(word, str) for word in listed[:3]):
+        quoted = " (a meaning with commas needs quotation marks)" if len(listed) > 4 else ""
+        raise CardError(
+            f"feature {name!r} needs [stage, location, type], and may have a meaning as fourth{quoted}; got {words!r:.200}"
+        )
+    meaning = _checked_meaning(name, listed[3]) if len(listed) == 4 else ""
+    return listed[0], listed[1], listed[2], meaning
+
+
+def _checked_meaning(name: str, meaning: Any) -> str:
+    """Return the meaning of a feature.
+
+    Raises:
+        CardError: If it is no text, is empty, too long, or has line breaks or characters that a terminal obeys.
+    """
+    if not isinstance(meaning, str):
+        raise CardError(f"feature {name!r}: the meaning is {meaning!r:.80}; give a text in quotation marks")
+    if not meaning.strip() or meaning != meaning.strip():
+        raise CardError(f"feature {name!r}: the meaning is {meaning!r:.80}; give a text without spaces around it")
+    if fault := text_fault(meaning, MEANING_CHARACTERS):
+        begun = shown(repr(meaning), 80)
+        raise CardError(f"feature {name!r}: the meaning {begun} is {fault}; give one line of plain text")
+    return meaning
 
 
 def _word(vocabulary: type[_E], word: str, name: str) -> _E:
