@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markdown_text import code, table
+from markdown_text import code, plain, table
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "claims.json"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_SPECIAL = re.compile(r"([*_<>\[\]$])")
 
 
 def _claims() -> Any:
@@ -157,12 +156,6 @@ class _Braces(dict[str, str]):
 def _spaced(text: str) -> str:
     """Return text with a space before the sign of percent."""
     return re.sub(r"(?<=\d)%", " %", text)
-
-
-def plain(text: str) -> str:
-    """Return text with Markdown's special characters escaped, except in inline code."""
-    parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
 def _when(entries: Mapping[str, Any]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+
+_SPECIAL = re.compile(r"([*_<>\[\]$])")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
@@ -16,6 +19,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[
 def code(text: object) -> str:
     """Return text as inline code."""
     return f"`{text}`"
+
+
+def plain(text: str) -> str:
+    """Return text with Markdown's special characters escaped, except in inline code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
 def joined(names: Iterable[str], empty: str = "none") -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from claims_text import findings
-from markdown_text import code, joined, number, table, with_deviation
+from markdown_text import code, joined, number, plain, table, with_deviation
 from records import records_of
 from sample_drawing import candidates
 from task_text import all_features, label_statistics, labels_table, task_cards, tasks_table
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Kind, Location
+from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.domain import find, rules_of
@@ -53,6 +53,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         tasks_table(card) if card.tasks else "",
         "## Features and metrics",
         _features(card),
+        _representations(card),
         labels_table(card) if card.tasks else "",
         "## Splits",
         _splits(card),
@@ -145,11 +146,10 @@ def _first_look(card: Card) -> str:
 
 
 def _features(card: Card) -> str:
-    features = all_features(card)
-    rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in features]
+    listed = _features_table(all_features(card))
     if is_text(card):
-        return table(["feature", "stage", "location", "type", "stored as"], rows) + (
-            f"\n\nA sample has as many nodes as its problem size, and no edges. Models are ranked by "
+        return (
+            f"{listed}\n\nA sample has as many nodes as its problem size, and no edges. Models are ranked by "
             f"{code(card.metrics.primary)}."
         )
     kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
@@ -157,7 +157,28 @@ def _features(card: Card) -> str:
     note = f"Graphs are {kind}.{'' if card.tasks else metrics}"
     named = "".join(f"\n\nClasses of {code(name)}: {_numbered(words)}." for name, words in card.classes.items())
     named += "".join(f"\n\nColumns of {code(name)}: {_numbered(words)}." for name, words in card.channels.items())
-    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}{named}"
+    return f"{listed}\n\n{note}{named}"
+
+
+def _features_table(features: Iterable[Feature]) -> str:
+    """Return one line per feature: its stage, location and type, its meaning, and how its values are stored."""
+    head = ["feature", "stage", "location", "type", "meaning", "stored as"]
+    rows = [
+        [code(f.name), f.stage.value, f.location.value, code(f.type_name), plain(f.meaning), STORED[f.kind]]
+        for f in features
+    ]
+    return table(head, rows)
+
+
+def _representations(card: Card) -> str:
+    """Return the features of every graph representation of the dataset, under its address; empty without any."""
+    parts = []
+    for name, representation in card.views.items():
+        address = f"{card.id}:<task>@{name}" if card.tasks else f"{card.id}@{name}"
+        head = ["feature", "location", "type", "meaning"]
+        rows = [[code(f.name), f.location.value, code(f.type_name), plain(f.meaning)] for f in representation.features]
+        parts.append(f"{code(address)}, {plain(representation.title)}:\n\n{table(head, rows)}")
+    return "\n\n".join(["The same samples as other graphs, which have other features:", *parts]) if parts else ""
 
 
 def _numbered(words: Sequence[str]) -> str:

@@ -93,7 +93,7 @@ def _draw_group(cards: Sequence[Card], folder: Path, notes: Path) -> None:
 def picture_key(card: Card) -> str:
     """Return a hash of everything that a dataset's picture depends on."""
     libraries = [version(name) for name in ("matplotlib", "networkx", "numpy")]
-    features = [repr(feature) for feature in card.features]
+    features = [f"{f.name} {f.stage} {f.location} {f.type_name}" for f in card.features]
     parts = [
         card.id,
         card.fingerprint(find("generator", card.generator).version),

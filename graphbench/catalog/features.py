@@ -201,7 +201,7 @@ def _parts(name: str, words: Any) -> tuple[str, str, str, str]:
     if len(listed) not in (3, 4) or not all(isinstance(word, str) for word in listed[:3]):
         quoted = " (a meaning with commas needs quotation marks)" if len(listed) > 4 else ""
         raise CardError(
-            f"feature {name!r} needs [stage, location, type], and may have a meaning as fourth{quoted}; got {words!r:.200}"
+            f"feature {name!r} needs [stage, location, type] or these and a meaning{quoted}; got {words!r:.200}"
         )
     meaning = _checked_meaning(name, listed[3]) if len(listed) == 4 else ""
     return listed[0], listed[1], listed[2], meaning

@@ -249,9 +249,12 @@ def _numbered(words: Sequence[str]) -> str:
 
 
 def _features(c: Card) -> Table:
-    table = new_table("feature", "stage", "at", "type")
+    """Return one line per feature; without the column of meanings if the card gives none."""
+    described = any(f.meaning for f in c.features)
+    table = new_table("feature", "stage", "at", "type", *(["meaning"] if described else []))
     for f in c.features:
-        table.add_row(f.name, f.stage.value, f.location.value, f.type_name)
+        row = f.name, f.stage.value, f.location.value, f.type_name
+        table.add_row(*row, *([f.meaning] if described else []))
     return table
 
 

@@ -65,9 +65,8 @@ def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = 
             for part in parts:
                 writer.write_table(part)
         table = library.Dataset.from_file(str(file)).data
-    version = f"version {card.version}, {split.split} split"
     info = library.DatasetInfo(
-        description=f"{card.address}, {version}: {card.summary}",
+        description=_description(split),
         license=card.licence,
         features=library.Features.from_arrow_schema(table.schema),
     )
@@ -163,6 +162,13 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
             yield samples.part(card.stored_schema, first, last)
         else:
             yield samples.take(card.stored_schema, chosen)
+
+
+def _description(split: GraphDataset) -> str:
+    """Return the description of an exported split: its address and version, the summary, and every column's meaning."""
+    card = split.card
+    first = f"{card.address}, version {card.version}, {split.split} split: {card.summary}"
+    return "\n".join([first, *(f"{f.name}: {f.meaning}" for f in card.stored_features if f.meaning)])
 
 
 def _ends(card: Card, samples: Samples, numbers: NDArray[np.int64] | None) -> list[int]:

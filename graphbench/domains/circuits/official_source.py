@@ -29,8 +29,12 @@ from graphbench.domains.circuits.topology import canonical_form, topology_number
 from graphbench.domains.circuits.transients import transient
 
 NAME = "circuits.official"
-RATIO_OF_FILE = Feature("reference_ratio", Stage.META, Location.GRAPH, Kind.SCALAR)
-EFFICIENCY_OF_FILE = Feature("reference_efficiency", Stage.META, Location.GRAPH, Kind.SCALAR)
+RATIO_OF_FILE = Feature(
+    "reference_ratio", Stage.META, Location.GRAPH, Kind.SCALAR, meaning="conversion ratio that the file states; no unit"
+)
+EFFICIENCY_OF_FILE = Feature(
+    "reference_efficiency", Stage.META, Location.GRAPH, Kind.SCALAR, meaning="efficiency that the file states; no unit"
+)
 VAL_FROM, TEST_FROM = 0.7, 0.8  # limits of topology numbers between the splits, as in the generated datasets
 AGREEING = 0.01  # ratios that differ by less agree
 _NOTHING = 1e-3  # ratio below which a file's label counts as 0

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card, SplitSpec
-from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import StoreError
 from graphbench.core.files import file_sha256
@@ -108,8 +109,7 @@ def official_card(card: Card, folder: Path) -> Card:
         return SplitSpec(count=count, parameters=parameters, shift=shift)
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
-    relation = Feature("relation", Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, NUM_WORDS + 1)
-    features = tuple(relation if f.name == relation.name else f for f in card.features)
+    features = tuple(_with_unstated(f) if f.name == "relation" else f for f in card.features)
     return with_official_metadata(card.with_features(features)).model_copy(
         update={
             "generator": NAME,
@@ -118,6 +118,12 @@ def official_card(card: Card, folder: Path) -> Card:
             "ood": {split: spec(names) for split, names in held.items() if split != "test"},
         }
     )
+
+
+def _with_unstated(relation: Feature) -> Feature:
+    """Return the feature ``relation`` with one class more, for facts whose relation no published file states."""
+    meaning = f"{relation.meaning}, or {NUM_WORDS} if the file does not state it" if relation.meaning else ""
+    return replace(relation, classes=NUM_WORDS + 1, meaning=meaning)
 
 
 def with_official_metadata(card: Card) -> Card:

@@ -25,7 +25,7 @@ from graphbench.domains.sat.dimacs import read_dimacs
 from graphbench.domains.sat.formulas import FAMILY, formulas_as_samples
 from graphbench.domains.sat.preprocessing import is_decided
 
-NAME = Feature("name", Stage.META, Location.GRAPH, Kind.TEXT)
+NAME = Feature("name", Stage.META, Location.GRAPH, Kind.TEXT, meaning="name of the formula's file")
 SUFFIXES = tuple(".cnf" + packed for packed in ("", ".gz", ".xz", ".bz2"))
 MAX_VARIABLES = 50_000_000
 MAX_LITERALS = 100_000_000

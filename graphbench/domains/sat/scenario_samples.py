@@ -17,6 +17,7 @@ from pydantic import Field
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import StoreError
+from graphbench.core.untrusted import shown
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import sample_generator
@@ -28,6 +29,15 @@ from graphbench.domains.sat.scenarios import LEAST_SECONDS, PENALTY, Floats, Sce
 
 FEATURES, MISSING, SECONDS, NAME = "features", "missing_share", "features_seconds", "name"
 COST = "_par10"
+_MEANINGS = {
+    FEATURES: "features of the instance, the median of training where a value is missing; units of the scenario",
+    MISSING: "share of the instance's features that were not measured; no unit",
+    IS_CLAUSE: "whether the node is a clause (clauses have the largest numbers)",
+    NEGATED: "whether the clause holds the negation of the variable",
+    SECONDS: "time of measuring the features; seconds",
+    NAME: "name of the instance",
+}
+_NAME_CHARACTERS = 60  # of an algorithm in the meaning of a feature
 _RESERVED = ("index", "batch")  # names of features must not contain these words
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -52,18 +62,26 @@ def scenario_features(scenario: Scenario, formulas: bool) -> tuple[Feature, ...]
         scenario: The scenario.
         formulas: Whether the formulas of the instances are available.
     """
-    graph = Location.GRAPH
-    features = [Feature(name, Stage.OUTPUT, graph, Kind.SCALAR) for name in output_names(scenario.algorithms)]
+    graph, scalar = Location.GRAPH, Kind.SCALAR
+    features = [
+        Feature(output, Stage.OUTPUT, graph, scalar, meaning=_meaning_of_cost(algorithm))
+        for output, algorithm in zip(output_names(scenario.algorithms), scenario.algorithms, strict=True)
+    ]
     if scenario.used_features:
         width = len(scenario.used_features)
-        features.append(Feature(FEATURES, Stage.INPUT, graph, Kind.SCALAR, width=width))
-        features.append(Feature(MISSING, Stage.INPUT, graph, Kind.SCALAR))
+        features.append(Feature(FEATURES, Stage.INPUT, graph, scalar, width=width, meaning=_MEANINGS[FEATURES]))
+        features.append(Feature(MISSING, Stage.INPUT, graph, scalar, meaning=_MEANINGS[MISSING]))
     if formulas:
-        features.append(Feature(IS_CLAUSE, Stage.INPUT, Location.NODE, Kind.MASK))
-        features.append(Feature(NEGATED, Stage.INPUT, Location.EDGE, Kind.MASK))
-    features.append(Feature(SECONDS, Stage.META, graph, Kind.SCALAR))
-    features.append(Feature(NAME, Stage.META, graph, Kind.TEXT))
+        features.append(Feature(IS_CLAUSE, Stage.INPUT, Location.NODE, Kind.MASK, meaning=_MEANINGS[IS_CLAUSE]))
+        features.append(Feature(NEGATED, Stage.INPUT, Location.EDGE, Kind.MASK, meaning=_MEANINGS[NEGATED]))
+    features.append(Feature(SECONDS, Stage.META, graph, scalar, meaning=_MEANINGS[SECONDS]))
+    features.append(Feature(NAME, Stage.META, graph, Kind.TEXT, meaning=_MEANINGS[NAME]))
     return tuple(features)
+
+
+def _meaning_of_cost(algorithm: str) -> str:
+    """Return the meaning of an algorithm's output; the name of the algorithm comes from a file of others."""
+    return f"mean time of {shown(algorithm, _NAME_CHARACTERS)}, {PENALTY} times the cutoff if unsolved; seconds"
 
 
 def scenario_samples(
