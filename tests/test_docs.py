@@ -213,6 +213,21 @@ def test_the_page_of_a_dataset_says_what_its_card_says(id_, needs_installed):
     assert all(f"{spec.count:,}" in text for spec in card.all_splits.values())
 
 
+def test_a_page_shows_what_every_feature_means():
+    text = page_text.page(graphbench.card("mst_easy"))
+    assert f"| `weight` | input | edge | `scalar` | {graphbench.card('mst_easy').features[0].meaning} |" in text
+    assert "y is the \\<word\\> of x" in page_text.page(graphbench.card("clutrr/gen_23"))
+
+
+def test_a_page_shows_the_features_of_graph_representations():
+    text = page_text.page(graphbench.card("sat/small"))
+    assert "`sat/small:<task>@vg`, variables, joined if a clause holds both:" in text
+    assert (
+        "| `shared` | edge | `scalar` | log(1 + n) of the clauses that hold both variables; logarithm of a count |"
+        in text
+    )
+
+
 def test_a_page_shows_the_value_of_a_parameter_under_the_splits_that_share_it():
     text = page_text.page(graphbench.card("mst_easy"))
     assert "| `models` | train, val | test, n192, n256, n384, n512 |" in text

@@ -90,7 +90,7 @@ class Catalog:
         return card.with_representation(representation) if representation else card
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
-        """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
+        """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named task."""
         if single and not _is_glob(task):
             return [self.cards[ids[0]].with_task(task).address]
         addresses = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
@@ -119,7 +119,7 @@ class Catalog:
         raise UnknownDataset(self._unknown(name, ending))
 
     def _variants(self, name: str) -> list[str]:
-        """Return the ids of a family's variants, named with or without its domain; none if that is ambiguous."""
+        """Return the ids of a family's variants, named with or without its domain; none if the name is ambiguous."""
         domain, _, family = name.rpartition("/")
         domains = self.families.get(family, {})
         if not domain and len(domains) == 1:
@@ -147,7 +147,7 @@ class Catalog:
         return f"unknown dataset {name!r}{hint} ({shown}){about_broken()}"
 
     def _pattern_hint(self, pattern: str) -> str:
-        """Return the advice for a glob that matches nothing; the nearest single name would not help."""
+        """Return the advice for a glob that matches no dataset; the nearest single name would not help."""
         if "[" in pattern and "]" not in pattern[pattern.rindex("[") :]:
             return "; close its bracket, as in '[ab]'"
         if fnmatch.filter(self.cards, f"*/{pattern}"):

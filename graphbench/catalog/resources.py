@@ -98,7 +98,7 @@ def _folder_of(target: str | Path | ModuleType) -> Path:
 
 
 def data_folders(name: str) -> tuple[DataFolder, ...]:
-    """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): the package's first, then registered ones.
+    """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): of the package, then registered ones.
 
     Raises:
         FileNotFoundError: If the package's folder is missing from the installation.
@@ -129,7 +129,7 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
 
 
 def folder_with(name: str, path: Path) -> Path | None:
-    """Return the one of the folders ``name`` that contains a file; None for files elsewhere."""
+    """Return the folder ``name`` that contains a file, of the package or registered; None for files elsewhere."""
     folders = (folder.path.resolve() for folder in data_folders(name))
     return next((parent for parent in folders if path.resolve().is_relative_to(parent)), None)
 

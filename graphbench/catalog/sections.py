@@ -195,7 +195,7 @@ class MeasuredScores(Strict):
         floor: split -> trivial predictor -> metric -> score; parts of the test split, if the task names any, are
             ``test_<part>``.
         solvers: split or part -> reference solver -> metric -> score.
-        scored_samples: split or part -> number of samples that these scores were measured on, the first ones of the
+        scored_samples: split or part -> number of samples that these scores were measured on, the first of the
             split. The number is unknown for a split that is absent, as in files of older versions.
         scored_hashes: split -> content hash of these samples, as records of runs have it, where version, draw and count
             do not determine the samples: bits of simulated samples depend on the machine.

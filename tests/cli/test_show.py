@@ -111,6 +111,29 @@ def test_types_are_whole_in_a_terminal_of_80_columns(monkeypatch, capsys, tmp_pa
     assert sum("categorical(22)" in line for line in table) == 12 and max(map(len, table)) <= 80
 
 
+@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("id_", ["algoreas/mst_easy", "clrs/dijkstra", "weather/sim_t21"])
+def test_every_feature_is_shown_with_its_meaning(columns, id_, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show.card(id_, tmp_path, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("feature"))
+    table = lines[first : lines.index("", first)]
+    begin = table[0].index("meaning")
+    assert max(len(line.rstrip()) for line in table) <= columns
+    assert " ".join(line[begin:].strip() for line in table[1:]) == " ".join(
+        feature.meaning for feature in catalog().cards[id_].features
+    )
+    show.card(id_, tmp_path, as_json=True)
+    shown = json.loads(capsys.readouterr().out)["features"]
+    assert [f["meaning"] for f in shown] == [f.meaning for f in catalog().cards[id_].features]
+
+
+def test_a_card_without_meanings_has_no_column_for_them(toy, capsys, tmp_path):
+    show.card(toy().id, tmp_path, as_json=False)
+    assert "meaning" not in capsys.readouterr().out
+
+
 def test_names_of_classes_are_listed_with_their_numbers(toy, capsys, tmp_path):
     card = toy(classes={"model": ["er", "ba", "nws", "dba", "pc", "sbm"]})
     show.card(card.id, tmp_path, as_json=False)

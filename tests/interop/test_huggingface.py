@@ -66,6 +66,13 @@ def test_rows_hold_what_data_holds(name, small):
         ), feature.name
 
 
+def test_the_description_says_what_every_column_means(small):
+    split = small("algoreas/mst_easy").train
+    first, *lines = huggingface.to_hf(split).info.description.splitlines()
+    assert split.card.summary in first
+    assert lines == [f"{feature.name}: {feature.meaning}" for feature in split.card.stored_features]
+
+
 def test_selections_and_rows_in_another_order(small):
     split = small("algoreas/mst_easy").train
     card, chosen = split.card, np.array([7, 3, 11, 20])

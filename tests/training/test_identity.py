@@ -6,6 +6,7 @@ import importlib
 import json
 import logging
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -92,7 +93,9 @@ def test_texts_of_a_card_and_the_version_of_the_package_do_not_count(make_toys_a
     path = tmp_path / "run" / IDENTITY
     path.write_text(json.dumps({**json.loads(path.read_text()), "graphbench_version": "0.0.1"}))
     no_training()
-    other = make_toys_again(title="Another", summary="Words", description="More", licence="MIT")
+    features = tuple(replace(f, meaning="another text; no unit") for f in make_toys_again().card.features)
+    texts = {"title": "Another", "summary": "Words", "description": "More", "licence": "MIT"}
+    other = make_toys_again(**texts, features=features, graph_features=features)
     again = train(data=other, model=tiny, steps=6, output=tmp_path / "run", evaluate="test")
     assert again.record.curves == first.record.curves
     assert again.record.scores.keys() == {"val", "test"}

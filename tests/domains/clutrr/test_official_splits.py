@@ -106,6 +106,9 @@ def test_the_card_speaks_of_the_files(name, noisy):
     assert card.source.paper == own.source.paper and not set(card.source.deviations) & set(own.source.deviations)
     assert card.description != own.description and "published files" in card.description
     assert card.measured is None and card.floor == {} and card.solvers == {}
+    (relation,), (generated,) = ([f for f in c.features if f.name == "relation"] for c in (card, own))
+    assert (relation.classes, generated.classes) == (23, 22)
+    assert relation.meaning == f"{generated.meaning}, or 22 if the file does not state it"
 
 
 def test_what_is_found_in_files_is_verified_row_by_row(noisy, tmp_path, capsys):

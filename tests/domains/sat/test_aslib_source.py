@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import graphbench
+from graphbench.catalog.features import MEANING_CHARACTERS
 from graphbench.cli import main
 from graphbench.core.errors import CardError, FormulaError, StoreError
 from graphbench.data.build.generation import ensure_split
@@ -18,7 +20,7 @@ from graphbench.domains.sat import Cnf
 from graphbench.domains.sat.aslib_files import write_scenario
 from graphbench.domains.sat.aslib_source import split_rows
 from graphbench.domains.sat.formulas import formula_of
-from graphbench.domains.sat.scenario_samples import output_names
+from graphbench.domains.sat.scenario_samples import output_names, scenario_features
 from graphbench.domains.sat.scenarios import Scenario
 from graphbench.tasks.select import closed_gap
 from graphbench.training.config import list_configs, load_config
@@ -52,6 +54,15 @@ OUTPUTS = ("alpha_1_0_par10", "algorithm_1_par10", "algorithm_2_2gamma_par10")
 def stored(folder, root, split, **options):
     card = graphbench.Loader("sat/aslib", source="aslib", folder=folder, root=root, **options)._cards["sat/aslib"]
     return card, stored_samples(card.graph_schema, ensure_split(card, split, root, workers=1, progress=False))
+
+
+def test_every_feature_of_a_scenario_says_what_it_means(tmp_path):
+    hostile = replace(scenario(), algorithms=("a\x1b[2Jb", "beta", "gamma" * 40))
+    features = scenario_features(hostile, formulas=True)
+    assert all(f.meaning and f.meaning.isprintable() and len(f.meaning) <= MEANING_CHARACTERS for f in features)
+    assert features[1].meaning == "mean time of beta, 10 times the cutoff if unsolved; seconds"
+    meanings = {f.name: f.meaning for f in graphbench.card("sat/small").features}
+    assert all(f.meaning == meanings[f.name] for f in features if f.name in ("is_clause", "negated"))
 
 
 def test_the_samples_are_the_instances_of_the_files(tmp_path):
