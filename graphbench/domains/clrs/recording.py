@@ -1,4 +1,4 @@
-"""How a compiled algorithm records its hints.
+"""How a compiled algorithm records its hints, and the types of the arrays that hold the hints.
 
 All hints of an algorithm live in two vectors, one of integers and one of floats; the algorithm works on views of them.
 ``record`` closes a step: it compares the vectors with their last recorded state and appends the cells that changed.
@@ -8,6 +8,8 @@ whatever the size of the state.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,18 @@ from graphbench.core.kernels import kernel
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+
+# The types of the fields of a class of hints: the array in which the algorithm works, and the type of the feature.
+NodeScalar = Annotated[Floats, "node/scalar"]  # [n]
+NodeMask = Annotated[Ints, "node/mask"]  # [n], 0 or 1, -1 where masked
+NodeMaskOne = Annotated[Ints, "node/mask_one"]  # [1], the id of the node
+NodePointer = Annotated[Ints, "node/pointer"]  # [n]
+EdgeScalar = Annotated[Floats, "edge/scalar"]  # [n, n]
+EdgeMask = Annotated[Ints, "edge/mask"]  # [n, n]
+EdgePointer = Annotated[Ints, "edge/pointer"]  # [n, n]
+GraphScalar = Annotated[Floats, "graph/scalar"]  # [1]
+GraphMask = Annotated[Ints, "graph/mask"]  # [1]
+
 Lists = tuple[Ints, Ints, Ints, Floats]
 """Changes, step after step.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numba import typeof
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
@@ -18,7 +19,7 @@ from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, new_lists
 
 Array = NDArray[Any]
-_State = tuple[Array, Log, tuple[Array, ...]]
+_State = tuple[Array, Log, Any]
 _FIRST_CAPACITY = 8_192
 
 
@@ -122,6 +123,7 @@ class Runner:
         self._room = [_FIRST_CAPACITY] * 3
         self._lists = new_lists(*self._room)
         self._states: dict[int, _State] = {}
+        self._compiled: Callable[..., None] | None = None
 
     def run(self, instances: Sequence[Sequence[Any]], places: NDArray[np.int64] | None = None) -> Runs:
         """Run the algorithm on instances of one size.
@@ -142,18 +144,21 @@ class Runner:
         }
         self._used[:] = self._marks[-1]  # a run that raised may have left something
         memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
-        taken = (a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments)  # a run may write into them
+        taken = [a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments]  # a run may write into them
+        if self._compiled is None:
+            example = (log, *(a[0] for a in taken), hints, *(a[0] for a in outputs.values()))
+            self._compiled = compiled_for(self.algorithm.run, example)
         results = zip(*outputs.values(), strict=True)
         for i, (instance, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
             memory.fill(0)
-            self.algorithm.run(log, *instance, *hints, *result)
+            self._compiled(log, *instance, hints, *result)
             needed = self._used.tolist()
             while needed[0] > self._room[0] or needed[1] > self._room[1] or needed[2] > self._room[2]:
                 self._grow(needed, max(2.0, count / (i + 1)))
                 memory, log, hints = self._new_state(nodes)
                 for array in result:
                     array.fill(0)
-                self.algorithm.run(log, *(a[i].copy() for a in prepared.arguments), *hints, *result)
+                self._compiled(log, *(a[i].copy() for a in prepared.arguments), hints, *result)
                 needed = self._used.tolist()
             self._marks.append(needed)
         return Runs(np.arange(count) if places is None else places, nodes, prepared.inputs, outputs)
@@ -185,14 +190,28 @@ class Runner:
         self._used[:] = self._marks[-1]
 
     def _new_state(self, nodes: int) -> _State:
-        """Return memory for graphs of one size: the whole of it, a log that lies there, and a view of every hint."""
+        """Return memory for graphs of one size: the whole memory, a log in that memory, and the views of the hints."""
         layout = hint_layout(self.algorithm, nodes)
         memory = np.zeros(2 * (2 * layout.floats + layout.ints), np.int32)
         floats = memory[: 4 * layout.floats].view(np.float64).reshape(2, layout.floats)
         ints = memory[4 * layout.floats :].reshape(2, layout.ints)
         log = (ints, floats, *self._lists, self._used)
-        self._states[nodes] = memory, log, tuple(layout.views(ints[0], floats[0]).values())
+        hints = self.algorithm.views_of_hints(**layout.views(ints[0], floats[0]))
+        self._states[nodes] = memory, log, hints
         return self._states[nodes]
+
+
+def compiled_for(function: Any, arguments: Sequence[Any]) -> Callable[..., None]:
+    """Return a kernel compiled for the types of some arguments.
+
+    Numba looks up the types of all arguments at every call of a kernel, which for a small graph takes longer than many
+    an algorithm. Calls of the returned function skip this lookup, so all its arguments must have the same types.
+    """
+    if not hasattr(function, "get_overload"):  # NUMBA_DISABLE_JIT=1: the Python function
+        return cast(Callable[..., None], function)
+    types = tuple(typeof(argument) for argument in arguments)
+    function.compile(types)
+    return cast(Callable[..., None], function.get_overload(types))
 
 
 def run_all(algorithm: str, instances: Sequence[Sequence[Any]]) -> tuple[list[Runs], Trajectories]:
