@@ -293,19 +293,20 @@ def _choose(seeds: NDArray[np.uint64], told: _Puzzles, wording: _Wording, choice
 
     Row ``edge_ptr[i] + g`` of ``groups`` is group g of puzzle i, in the order of the story.
     """
-    node_ptr, edge_ptr, groups = told.node_ptr, told.edge_ptr, choices.groups
+    node_ptr, edge_ptr, path, gender = told.node_ptr, told.edge_ptr, told.path, told.gender
+    sentence, groups, ways, max_templates = choices.sentence, choices.groups, wording.ways, wording.counts.max()
     num_groups = np.zeros(seeds.shape[0], np.int64)
     for i in range(seeds.shape[0]):
         state = seed(seeds[i], 0, 0, 0)
         people = slice(node_ptr[i], node_ptr[i + 1])
         name, entity = choices.name[people], choices.entity[people]
-        _choose_people(state, told.gender[people], wording.name_counts, name, entity)
+        _choose_people(state, gender[people], wording.name_counts, name, entity)
         begin, end = edge_ptr[i], edge_ptr[i + 1]
-        runs, is_used = np.empty((end - begin, 3), np.int64), np.zeros((_NUM_KINDS, wording.counts.max()), np.bool_)
+        runs, is_used = np.empty((end - begin, 3), np.int64), np.zeros((_NUM_KINDS, max_templates), np.bool_)
         fact, number = begin, 0
         while fact < end:
-            left = begin + told.path[i] - fact
-            length = _run_length(state, left, wording.ways) if left > 0 else 1
+            left = begin + path[i] - fact
+            length = _run_length(state, left, ways) if left > 0 else 1
             runs[number, 0], runs[number, 1] = fact, length
             runs[number, 2] = _choose_form(state, fact, length, told, wording, is_used)
             fact += length
@@ -314,7 +315,7 @@ def _choose(seeds: NDArray[np.uint64], told: _Puzzles, wording: _Wording, choice
         for position in range(number):
             groups[begin + position] = runs[order[position]]
             first = groups[begin + position, 0]
-            choices.sentence[first : first + groups[begin + position, 1]] = position
+            sentence[first : first + groups[begin + position, 1]] = position
         num_groups[i] = number
     return num_groups
 
