@@ -168,7 +168,7 @@ def ancestors(
                 tail += 1
         for head in range(num_nodes):
             if head == tail:
-                raise ValueError("the arcs close a cycle, so a node is its own ancestor; pass an acyclic graph")
+                raise ValueError("the arcs close a cycle, so a node is an ancestor of itself; pass an acyclic graph")
             node = queue[head]
             number[first + node] = count(above[node])
             insert(above[node], node)

@@ -187,8 +187,8 @@ RULES: Mapping[str, Rule] = {
         greedy_clique,
     ),
     "greedy_clique_largest_ids": Rule(
-        "The same search with all node ids reversed: ties go to the largest id. What it scores less is what node ids "
-        "tell.",
+        "The same search with all node ids reversed: ties go to the largest id. The difference between the two "
+        "scores shows how much node ids reveal.",
         partial(greedy_clique, largest_ids=True),
     ),
     "largest_ancestor": Rule(

@@ -43,8 +43,8 @@ class Aig:
 
     Attributes:
         num_inputs: Number n of inputs.
-        fanins: int32 ``[ands, 2]``, the two fan-ins of every AND as literals; those of AND k are literals of variables
-            before its own, ``n + 1 + k``.
+        fanins: int32 ``[ands, 2]``, the two fan-ins of every AND as literals. AND k is variable ``n + 1 + k``; its
+            fan-ins are literals of lower variables.
         outputs: int32 ``[m]``, the literal that drives each output.
 
     Raises:

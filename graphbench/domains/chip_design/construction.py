@@ -167,7 +167,7 @@ class Constructions:
 def permuted(table: Bits, order: NDArray[np.int64]) -> Bits:
     """Return a truth table whose input i is input ``order[i]`` of another."""
     n = len(order)
-    axes = [n - int(i) for i in order[::-1]]  # axis 0 is that of the outputs, and input 0 changes fastest
+    axes = [n - int(i) for i in order[::-1]]  # axis 0 is the axis of the outputs, and input 0 changes fastest
     return np.ascontiguousarray(table.reshape(len(table), *[2] * n).transpose(0, *axes).reshape(len(table), -1))
 
 

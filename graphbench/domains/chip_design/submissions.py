@@ -22,13 +22,13 @@ from graphbench.domains.chip_design.graphs import decoded
 (WRONG_INPUTS, WRONG_OUTPUTS, NOT_EQUIVALENT, UNREADABLE, MISSING) = range(len(FAULTS), len(FAULTS) + 5)
 REASONS = (
     *FAULTS,
-    "the number of inputs is not that of the truth table",
-    "the number of outputs is not that of the truth table",
+    "the number of inputs differs from the truth table",
+    "the number of outputs differs from the truth table",
     "the circuit computes another function",
     "the file or graph cannot be read",
     "there is no circuit",
 )
-"""Why a circuit scores 0, by the number of the reason; the first, 0, is that of correct circuits, and is empty."""
+"""Why a circuit scores 0, by the number of the reason; reason 0 is empty and stands for correct circuits."""
 
 GRAPH_FIELDS: Mapping[str, Location] = {
     GATE: Location.NODE,

@@ -23,7 +23,7 @@ _WORD = re.compile(r"(\w+):(node|edge|graph)/([a-z_]+)(?:\((\d+)\))?")
 
 
 class UnknownAlgorithm(GraphBenchError):
-    """No algorithm has that name."""
+    """No algorithm has this name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,11 @@ class Algorithm:
     """One algorithm of the benchmark.
 
     Attributes:
-        name: Its name, as in ``clrs/<name>``.
+        name: Name of the algorithm, as in ``clrs/<name>``.
         run: Compiled ``(log, *arguments, hints, *outputs) -> None``: works on the views of the hints, calls
             ``record(log)`` after every step, and leaves the result in the arrays of the outputs.
-        prepare: ``(*arguments) -> Prepared``: checks the arguments of some instances of one size, a list per argument,
-            and makes the input features from them.
+        prepare: ``(*arguments) -> Prepared``: checks the arguments of some instances of one size, one list of
+            instances per argument, and makes the input features from the arguments.
         inputs: Input features.
         hints: Hint features, as the dataset has them.
         outputs: Output features.
@@ -96,7 +96,7 @@ def algorithm(
         outputs: The output features.
 
     Raises:
-        AlgorithmError: If the benchmark has an algorithm of that name, or the features do not fit together.
+        AlgorithmError: If the benchmark has an algorithm of this name, or the features do not fit together.
     """
 
     def register(function: Callable[..., None]) -> Algorithm:
@@ -124,11 +124,11 @@ class AlgorithmError(GraphBenchError):
 def _check(new: Algorithm, function: Callable[..., None]) -> None:
     taken = new.name in NAMES and not function.__module__.startswith(f"{_PACKAGE}.")
     if taken:
-        raise AlgorithmError(f"{new.name!r} is one of the benchmark's algorithms; name yours otherwise")
+        raise AlgorithmError(f"{new.name!r} is one of the benchmark's algorithms; give the new algorithm another name")
     names = [feature.name for feature in new.features]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise AlgorithmError(f"{new.name} has the feature {twice[0]!r} twice; give each a name of its own")
+        raise AlgorithmError(f"{new.name} has the feature {twice[0]!r} twice; give the features different names")
     for feature in new.features:
         if (feature.kind is Kind.CATEGORICAL) != (feature.classes >= 2):
             raise AlgorithmError(f"{new.name}: {feature.name}: write a class with their number, e.g. categorical(3)")
@@ -165,10 +165,10 @@ def _feature(text: str, stage: Stage) -> Feature:
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """Return an algorithm by its name: one of the benchmark's, or one of your own that was imported.
+    """Return an algorithm by its name: an algorithm of the benchmark, or another one whose module was imported.
 
     Raises:
-        UnknownAlgorithm: If there is none of that name; the message suggests the nearest.
+        UnknownAlgorithm: If no algorithm has this name; the message suggests the nearest name.
     """
     for module, names in MODULES.items() if name not in _REGISTERED else ():
         if name in names:

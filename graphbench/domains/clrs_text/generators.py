@@ -45,7 +45,7 @@ class PromptParameters(StrictModel):
             return tuple(range(value["first"], value["last"] + 1))
         return value
 
-    def place(self, index: int) -> tuple[int, int, int]:
+    def draw_of(self, index: int) -> tuple[int, int, int]:
         """Return size, seed and draw of a prompt."""
         row, column = divmod(index, len(self.sizes))
         draw, seed = divmod(row, len(self.seeds))
@@ -56,7 +56,7 @@ def _drawn(name: str, parameters: PromptParameters, indices: NDArray[np.int64]) 
     """Yield size and arguments of every prompt asked for."""
     from graphbench.domains.clrs.samplers import sample
 
-    places = [parameters.place(i) for i in indices.tolist()]
+    places = [parameters.draw_of(i) for i in indices.tolist()]
     needed: dict[tuple[int, int], int] = {}
     for size, seed, draw in places:
         needed[size, seed] = max(needed.get((size, seed), 0), draw + 1)

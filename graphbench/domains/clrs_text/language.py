@@ -136,7 +136,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
         texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)
     made = []
     for (prompt, reference), index in zip(texts, dataset.indices(), strict=True):
-        size, seed, draw = parameters.place(int(index))
+        size, seed, draw = parameters.draw_of(int(index))
         made.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
     return made
 

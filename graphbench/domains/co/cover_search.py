@@ -26,9 +26,9 @@ class _Cover(NamedTuple):
 
     sizes: NDArray[np.int64]
     members: NDArray[np.int32]  # [n] nodes of the cover
-    place: NDArray[np.int32]  # [n] place of a node in members, -1 outside
+    position: NDArray[np.int32]  # [n] position of a node in members, -1 outside
     open: NDArray[np.int32]  # [m] uncovered edges
-    open_place: NDArray[np.int32]  # [m] place of an edge in open
+    open_position: NDArray[np.int32]  # [m] position of an edge in open
     ends: NDArray[np.int8]  # [m] how many ends of an edge are in the cover
     weight: NDArray[np.int64]  # [m]
     score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, minus uncovered
@@ -64,9 +64,9 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
     """
     cover.sizes[0] -= 1
     last = cover.members[cover.sizes[0]]
-    cover.members[cover.place[v]] = last
-    cover.place[last] = cover.place[v]
-    cover.place[v] = -1
+    cover.members[cover.position[v]] = last
+    cover.position[last] = cover.position[v]
+    cover.position[v] = -1
     cover.score[v] = -cover.score[v]
     cover.free[v] = False
     node, edge = lists.node, lists.edge
@@ -77,7 +77,7 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
         free[u] = True
         if ends[e] == 0:
             score[u] += weight[e]
-            cover.open_place[e] = cover.sizes[1]
+            cover.open_position[e] = cover.sizes[1]
             cover.open[cover.sizes[1]] = e
             cover.sizes[1] += 1
         else:
@@ -86,7 +86,7 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
 
 @inner
 def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
-    cover.place[v] = cover.sizes[0]
+    cover.position[v] = cover.sizes[0]
     cover.members[cover.sizes[0]] = v
     cover.sizes[0] += 1
     cover.score[v] = -cover.score[v]
@@ -100,8 +100,8 @@ def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
             score[u] -= weight[e]
             cover.sizes[1] -= 1
             last = cover.open[cover.sizes[1]]
-            cover.open[cover.open_place[e]] = last
-            cover.open_place[last] = cover.open_place[e]
+            cover.open[cover.open_position[e]] = last
+            cover.open_position[last] = cover.open_position[e]
         else:
             score[u] += weight[e]
 
@@ -148,7 +148,7 @@ def _lower_weights(edges: NDArray[np.int32], cover: _Cover) -> int:
             cover.score[u] += weight
             cover.score[v] += weight
         elif cover.ends[e] == 1:
-            cover.score[u if cover.place[u] >= 0 else v] -= weight
+            cover.score[u if cover.position[u] >= 0 else v] -= weight
     return total
 
 
@@ -157,7 +157,7 @@ def _shrink(lists: Neighbours, cover: _Cover, best: NDArray[np.bool_]) -> None:
     """Take nodes out of a cover without uncovered edges until there is one; ``best`` becomes the rest before that."""
     while cover.sizes[1] == 0 and cover.sizes[0] > 0:
         for v in range(best.shape[0]):
-            best[v] = cover.place[v] < 0
+            best[v] = cover.position[v] < 0
         _take_out(_cheapest_member(cover, -1), lists, cover)
 
 

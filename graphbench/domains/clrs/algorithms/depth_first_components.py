@@ -219,9 +219,10 @@ def strongly_connected_components(
 ) -> None:
     """Strongly connected components (section 22.5): search the graph, then its transpose from the last node finished.
 
-    ``phase`` tells which of the two; a node's component is the root of its second search. The steps are those of
-    ``dfs``, but in the second phase only roots have one for being entered, as the times of the first are kept. ``A_t``,
-    the transpose with a full diagonal, is the same at every step.
+    ``phase`` is 0 in the first search and 1 in the second; the component of a node is the root of its second search.
+    The steps are the same as in ``dfs``, except that in the second phase only roots have a step when they are entered,
+    because the times of the first phase are kept. ``A_t``, the transpose with a full diagonal, is the same at every
+    step.
     """
     walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
     times = Times(hints.d, hints.f, hints.time)

@@ -1,7 +1,7 @@
 """Shortest paths (Cormen et al., chapters 24 and 25).
 
-Of paths that are equally short, the one found first is kept. Nodes that are not reached stay their own predecessors,
-with distance 0; a mask tells them apart.
+Of several paths of equal length, an algorithm keeps the first one that it finds. Nodes that are not reached keep
+pointing to themselves, with distance 0; a mask marks the nodes that are reached.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Heap(NamedTuple):
 
 @inner
 def show_heap(heap: Heap, size: int) -> None:
-    """Show the heap of the first ``size`` nodes: pointers to their parents, all others their own, and the last node."""
+    """Show the heap of the first ``size`` nodes: their parents (other nodes point to themselves), and the last node."""
     order, parent = heap.order, heap.parent
     for position in range(order.shape[0]):
         parent[order[position]] = order[(position - 1) // 2 if 0 < position < size else position]
@@ -154,8 +154,9 @@ class HeapsortHints(NamedTuple):
 def heapsort(log: Log, A: NDArray[np.float64], hints: HeapsortHints, pred: NDArray[np.int32]) -> None:
     """Heapsort (section 6.4): build a heap, then move its largest key behind it and repair it, until it is empty.
 
-    The steps are those of ``sink``, which building does at every place, leaves as well, and one per key moved, in which
-    ``largest`` has no meaning and is node 0. ``heap_size`` is the last node of the heap.
+    ``sink`` records the steps; building the heap calls ``sink`` at every place, the leaves included. Every key that is
+    moved behind the heap has a further step, in which ``largest`` has no meaning and is node 0. ``heap_size`` is the
+    last node of the heap.
     """
     n = A.shape[0]
     heap = Heap(np.arange(n), hints.pred_h, hints.parent, hints.i, hints.j, hints.largest, hints.heap_size)

@@ -135,8 +135,9 @@ class MstPrimHints(NamedTuple):
 def mst_prim(log: Log, A: NDArray[np.float64], s: int, hints: MstPrimHints, pi: NDArray[np.int32]) -> None:
     """Prim's algorithm (section 23.2): grow a tree from the source, always by the lightest edge that leaves it.
 
-    One step per node of the source's component; the others stay their own parents. ``mark`` are the nodes of the tree,
-    ``key`` the weights of the lightest edges to it, kept when a node has joined.
+    There is one step per node of the component of the source; the nodes of other components keep pointing to
+    themselves. ``mark`` are the nodes of the tree. ``key`` are the weights of the lightest edges to the tree; the key
+    of a node stays when the node has joined the tree.
     """
     n = A.shape[0]
     hints.pi_h[:] = np.arange(n)
