@@ -1,6 +1,6 @@
 """Structural rules: cheap trivial predictors that read a graph, or its weights, and learn nothing.
 
-A rule shows how much of a label can be had without the algorithm that computes the label.
+A rule shows how well a label can be predicted without the algorithm that computes the label.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def smaller_capacity(samples: Samples) -> Predictions:
 def no_short_cycle(samples: Samples, longest: int) -> Predictions:
     """Return as bridges the edges that lie on no cycle of at most ``longest`` edges.
 
-    Every bridge is among them. The others lie on longer cycles only.
+    Every bridge is among these edges. The other edges among them lie on longer cycles only.
 
     Args:
         samples: Undirected graphs.

@@ -1,16 +1,17 @@
-"""Circuits of truth tables, built from the top down by choices that may be anybody's: every sequence is correct.
+"""Circuits of truth tables, built from the top down by choices: every sequence of choices gives a correct circuit.
 
 The truth table of an output is cut into *blocks* of 64 bits, which share one circuit. A block is a *goal*: a function
 that the circuit has to compute on a care set, at first on all columns of the block. Goals are met in turn:
 
-1. If at most four ANDs of variables that the circuit has already express the goal on its care set, they are added
-   (:mod:`~.divisors`); the values of these functions elsewhere do not matter.
+1. If at most four ANDs of variables of the circuit express the goal on its care set, they are added
+   (:mod:`~.divisors`); the values of these functions on other columns do not matter.
 2. Otherwise a *choice* is due: a literal s, the selector, that is neither true nor false on the whole care set. The
-   goal is split: one half has to be met where s is 1, then another where s is 0. After each half the whole goal is
-   tried once more with two ANDs at most, as its half is a new variable; else ``s ? first : second`` joins the halves.
+   goal is split: one half has to be met where s is 1, then another where s is 0. A half is a new variable, so
+   after each half the whole goal is tried once more with at most two ANDs. Otherwise ``s ? first : second`` joins the
+   halves.
 
-At last multiplexers of the remaining inputs join the blocks of an output. A half has fewer columns than its goal, and
-goals of one column are constant there, so that any choices end in a circuit, and that computes the table.
+At the end, multiplexers of the remaining inputs join the blocks of an output. A half has fewer columns than its goal,
+and a goal of one column is constant, so any choices end in a circuit that computes the table.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Constructions:
     """Circuits that are built together: call ``advance``, ``choose`` for waiting circuits, and repeat to the end.
 
     Attributes:
-        waiting: bool ``[B]``: which circuits have a choice due.
+        waiting: bool ``[B]``: True for circuits that wait for a choice.
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class Constructions:
         self._outputs = np.array([len(table) for table in tables], np.int64)
         if len(tables) and self._inputs.max() > MOST_INPUTS:
             raise CircuitError(
-                f"table {int(self._inputs.argmax())} has {int(self._inputs.max())} inputs; circuits are built for at "
-                f"most {MOST_INPUTS}"
+                f"table {int(self._inputs.argmax())} has {int(self._inputs.max())} inputs; give tables of at "
+                f"most {MOST_INPUTS} inputs"
             )
         self._orders = [np.arange(n) for n in self._inputs] if orders is None else [np.asarray(o) for o in orders]
         words = [to_words(permuted(t, o)).ravel() for t, o in zip(tables, self._orders, strict=True)]
@@ -110,7 +111,7 @@ class Constructions:
         return self._batch.state[:, CHOICES]
 
     def advance(self) -> bool:
-        """Build all circuits on until a choice is due in each, and return whether one is in any."""
+        """Build every circuit until it waits for a choice or is complete; return whether any circuit waits."""
         _advance_all(self.waiting, self._batch)
         return bool(self.waiting.any())
 
@@ -133,7 +134,7 @@ class Constructions:
             which: int64 ``[w]``, circuits that wait.
             literals: int32 ``[w, C]``, of their candidates; 0 for none.
             rounds: Play-outs per candidate.
-            noise: Of ``construction_choices.greedy_choice``.
+            noise: Largest random number that ``construction_choices.greedy_choice`` adds to an estimate.
 
         Returns:
             float32 ``[w, C]``, 0 where there is no candidate.
@@ -179,7 +180,7 @@ def build_greedily(
     Args:
         tables: Truth tables, bool ``[m, 2^n]`` each, of at most 10 inputs.
         orders: See :class:`Constructions`.
-        noise: Most that is added to an estimate at random, in ANDs.
+        noise: Largest random number that is added to an estimate, in ANDs.
         seed: Seed of the noise; the circuit of table b depends on the table, the seed and b.
 
     Raises:

@@ -65,7 +65,8 @@ def _simulated(folder: Path) -> list[SimulatedCircuit]:
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise StoreError(
-            f"{folder} holds no JSON file; give the folder of JSON files of the reference project, which hold netlists and labels"
+            f"{folder} holds no JSON file; give the folder with the JSON files of the reference project, which hold "
+            "netlists and labels"
         )
     return [circuit for path in paths for circuit in read_simulated_circuits(path)]
 

@@ -74,7 +74,7 @@ def algorithm(
             reach_h: NodeMask
             pi_h: NodePointer
 
-    The types of the fields are in :mod:`graphbench.domains.clrs.recording`; a hint with classes is written
+    The types of the fields are in ``graphbench.domains.clrs.recording``; a hint with classes is written
     ``Annotated[Ints, "graph/categorical(3)"]``. The function works in these arrays:
 
     ==========================  ==============================================================

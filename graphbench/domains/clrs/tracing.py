@@ -42,10 +42,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of an algorithm on some instances of one size, as cells. Their hints are with the runner.
+    """Inputs and outputs of runs of an algorithm on instances of one size, as cells. The runner holds the hints.
 
     Attributes:
-        places: int64 ``[S]``: number of every instance among the requested instances.
+        places: int64 ``[S]``: the position of every instance among the requested instances.
         nodes: Nodes of every graph.
         inputs: Name -> cells ``[S, *cell shape]``.
         outputs: Name -> cells.
@@ -63,10 +63,10 @@ def trace(algorithm: str, *args: Any) -> Trace:
     Args:
         algorithm: Name, e.g. ``bfs``.
         *args: Its arguments, as the reference implementation takes them, e.g. an adjacency matrix and a start node.
-            They are not changed.
+            The arguments are not changed.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
+        UnknownAlgorithm: If no algorithm has this name.
         ArgumentError: If there are too few or too many arguments, or one has the wrong shape, size or value.
     """
     spec = find_algorithm(algorithm)
@@ -105,7 +105,7 @@ def expand(feature: Feature, cells: Array, nodes: int) -> Array:
 
 @lru_cache(maxsize=256)
 def hint_layout(algorithm: Algorithm, nodes: int) -> HintLayout:
-    """Return the places of the hints of an algorithm on graphs of some nodes."""
+    """Return the positions of the hints of an algorithm in the state, for graphs of ``nodes`` nodes."""
     return HintLayout(algorithm.hints, nodes)
 
 
@@ -119,7 +119,7 @@ class Runner:
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
         self._used = np.zeros(3, np.int64)  # steps, integer changes, float changes of all runs so far
-        self._marks = [[0, 0, 0]]  # the same after every run, from before the first on
+        self._marks = [[0, 0, 0]]  # the same three numbers before the first run and after every run
         self._room = [_FIRST_CAPACITY] * 3
         self._lists = new_lists(*self._room)
         self._states: dict[int, _State] = {}
@@ -130,7 +130,7 @@ class Runner:
 
         Args:
             instances: The arguments of every instance, at least one.
-            places: int64 ``[S]``: their numbers, for the result; 0, 1, .. if None.
+            places: int64 ``[S]``: the positions of the instances, for the result; 0, 1, ... if None.
 
         Raises:
             ArgumentError: If an argument has the wrong shape, size or value.
@@ -142,7 +142,7 @@ class Runner:
             f.name: np.zeros((count, *cell_shape(f, nodes)), np.float64 if f.kind is Kind.SCALAR else np.int32)
             for f in self.algorithm.outputs
         }
-        self._used[:] = self._marks[-1]  # a run that raised may have left something
+        self._used[:] = self._marks[-1]  # a run that raised may have counted changes
         memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
         taken = [a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments]  # a run may write into them
         if self._compiled is None:
@@ -179,7 +179,7 @@ class Runner:
         self._marks = [[0, 0, 0]]
 
     def _grow(self, needed: list[int], factor: float) -> None:
-        """Make room for a multiple of the cells used so far, and go back to before the run that did not fit."""
+        """Enlarge the lists to a multiple of the cells used so far, and discard the run that did not fit."""
         self._room = [max(have, int(factor * need)) for have, need in zip(self._room, needed, strict=True)]
         lists = new_lists(*self._room)
         pairs: Iterable[tuple[Array, Array]] = zip(self._lists, lists, strict=True)
@@ -204,8 +204,8 @@ class Runner:
 def compiled_for(function: Any, arguments: Sequence[Any]) -> Callable[..., None]:
     """Return a kernel compiled for the types of some arguments.
 
-    Numba looks up the types of all arguments at every call of a kernel, which for a small graph takes longer than many
-    an algorithm. Calls of the returned function skip this lookup, so all its arguments must have the same types.
+    At every call of a kernel, Numba looks up the types of all arguments; for a small graph, this may take longer than
+    the algorithm. Calls of the returned function skip the lookup, so they must have arguments of the same types.
     """
     if not hasattr(function, "get_overload"):  # NUMBA_DISABLE_JIT=1: the Python function
         return cast(Callable[..., None], function)
@@ -218,7 +218,7 @@ def run_all(algorithm: str, instances: Sequence[Sequence[Any]]) -> tuple[list[Ru
     """Run an algorithm on instances of any sizes; return the runs, size by size, and the hints, instance by instance.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
+        UnknownAlgorithm: If no algorithm has this name.
         ArgumentError: If an argument has the wrong shape, size or value.
     """
     runner = Runner(find_algorithm(algorithm))

@@ -1,9 +1,10 @@
 """Local search for large independent sets: NuMVC (Cai, Su, Luo and Sattar 2013) on the complement, a vertex cover.
 
-One node too few are in the cover, so some edges are uncovered. Each step takes a node out of the cover and puts in an
-end of a random uncovered edge; which nodes, their scores decide, sums of edge weights that grow while an edge stays
-uncovered. A node that left the cover comes back only after a neighbour has changed ("configuration checking").
-Whenever all edges are covered, the rest is a larger independent set, and one more node leaves the cover.
+The cover has one node too few, so some edges are uncovered. Each step takes a node out of the cover and adds an end of
+a random uncovered edge. Scores decide which nodes move; a score is a sum of edge weights, and the weight of an edge
+grows while the edge stays uncovered. A node that left the cover returns only after a neighbour has changed
+("configuration checking"). Whenever all edges are covered, the nodes outside the cover are a larger independent set,
+and one more node leaves the cover.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
 
 @inner
 def _cheapest_member(cover: _Cover, spared: int) -> int:
-    """Return the member but ``spared`` with the highest score, the one unchanged for longest among equals."""
+    """Return the member with the highest score, except ``spared``; of equals, the member that changed longest ago."""
     best = -1
     highest = -(1 << 62)
     members, scores, moved = cover.members, cover.score, cover.moved
@@ -154,7 +155,7 @@ def _lower_weights(edges: NDArray[np.int32], cover: _Cover) -> int:
 
 @inner
 def _shrink(lists: Neighbours, cover: _Cover, best: NDArray[np.bool_]) -> None:
-    """Take nodes out of a cover without uncovered edges until there is one; ``best`` becomes the rest before that."""
+    """Take nodes out of a complete cover until an edge is uncovered; ``best`` becomes the last set before."""
     while cover.sizes[1] == 0 and cover.sizes[0] > 0:
         for v in range(best.shape[0]):
             best[v] = cover.position[v] < 0
@@ -165,7 +166,7 @@ def _shrink(lists: Neighbours, cover: _Cover, best: NDArray[np.bool_]) -> None:
 def search_independent_set(
     edges: NDArray[np.int32], lists: Neighbours, start: NDArray[np.bool_], steps: int, state: NDArray[np.uint64]
 ) -> tuple[NDArray[np.bool_], int]:
-    """Search for a larger independent set than ``start`` and return the largest met, and the steps taken.
+    """Search for a larger independent set than ``start``; return the largest set of the search, and its steps.
 
     Args:
         edges: ``int32[m, 2]``.

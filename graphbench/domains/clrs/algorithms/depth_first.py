@@ -1,9 +1,9 @@
 """Depth-first search and topological sort (Cormen et al., sections 22.3 and 22.4).
 
-A node is white until it is found, grey while it is on the stack, and black when it is finished. The stack is shown by
-pointers: ``s_last`` is its top, ``s_prev`` leads from every node to the one below, from the root and from nodes that
-are not on the stack to themselves. ``s`` is the root of the search, ``u`` the node at work, and ``v`` the neighbour
-last looked at: after a whole scan the last node of the graph.
+A node is white until the search reaches it, grey while it is on the stack, and black when it is finished. Pointers show
+the stack: ``s_last`` is the node on top, and ``s_prev`` points from every node to the node below it. The root and the
+nodes that are not on the stack point to themselves. ``s`` is the root of the search, ``u`` the current node, and ``v``
+the neighbour that was looked at last (after a complete scan, this is the last node of the graph).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TICK = 0.01  # times are sums of ticks, rounded as such sums are: 0.09 + 0.01 is
 
 
 class Walk(NamedTuple):
-    """The hints that show where a search is."""
+    """The hints that show the position of a search."""
 
     color: NDArray[np.int32]  # [n]
     s_prev: NDArray[np.int32]  # [n]
@@ -51,7 +51,7 @@ def push_root(log: Log, walk: Walk, root: int) -> None:
 
 @inner
 def push(log: Log, walk: Walk) -> None:
-    """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
+    """Push ``v`` on the stack, which is one step; afterwards ``v`` is the current node."""
     node = walk.v[0]
     walk.color[node] = GREY
     walk.s_prev[node] = walk.s_last[0]
@@ -62,7 +62,7 @@ def push(log: Log, walk: Walk) -> None:
 
 @inner
 def pop(walk: Walk) -> bool:
-    """Take the finished node ``u`` from the stack; return whether there is one below it, now the node at work."""
+    """Pop the finished node ``u``; return whether the stack has another node, which becomes the current node."""
     finished = walk.u[0]
     below = walk.s_prev[finished]
     walk.s_prev[finished] = finished
@@ -72,7 +72,7 @@ def pop(walk: Walk) -> bool:
 
 @inner
 def enter(walk: Walk, times: Times) -> None:
-    """Make ``u`` grey and note when."""
+    """Make ``u`` grey and write the time into ``d``."""
     times.time[0] += TICK
     times.d[walk.u[0]] = times.time[0]
     walk.color[walk.u[0]] = GREY
@@ -80,7 +80,7 @@ def enter(walk: Walk, times: Times) -> None:
 
 @inner
 def finish(walk: Walk, times: Times) -> None:
-    """Make ``u`` black and note when."""
+    """Make ``u`` black and write the time into ``f``."""
     times.time[0] += TICK
     times.f[walk.u[0]] = times.time[0]
     walk.color[walk.u[0]] = BLACK
@@ -88,7 +88,7 @@ def finish(walk: Walk, times: Times) -> None:
 
 @inner
 def find_white(graph: NDArray[Any], walk: Walk) -> bool:
-    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether there is one."""
+    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether ``u`` has a white neighbour."""
     node = walk.u[0]
     for other in range(graph.shape[0]):
         walk.v[0] = other
@@ -118,7 +118,7 @@ class DfsHints(NamedTuple):
 def dfs(log: Log, A: NDArray[np.float64], hints: DfsHints, pi: NDArray[np.int32]) -> None:
     """Depth-first search (section 22.3): roots and neighbours in the order of their numbers.
 
-    Three steps per node: found (or chosen as a root), entered, finished.
+    Every node has three steps: it is pushed (or chosen as a root), it is entered, it is finished.
     """
     walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
     times = Times(hints.d, hints.f, hints.time)
@@ -145,7 +145,7 @@ def dfs(log: Log, A: NDArray[np.float64], hints: DfsHints, pi: NDArray[np.int32]
 
 
 def acyclic_graph(A: Instances) -> Prepared:
-    """Prepare a directed graph ``A`` of two nodes or more that has no cycle, not even of one node."""
+    """Prepare a directed graph ``A`` of two nodes or more that has no cycles and no self-loops."""
     prepared = directed_graph(A)
     for cycle in map(find_cycle, prepared.arguments[0]):
         if len(cycle):
@@ -156,7 +156,7 @@ def acyclic_graph(A: Instances) -> Prepared:
 
 @kernel
 def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the nodes of a cycle, in the order of its arcs; none where the graph has no cycle. O(n^2)."""
+    """Return the nodes of a cycle, in the order of its arcs, or an empty array for a graph without cycles. O(n^2)."""
     n = graph.shape[0]
     following = np.zeros(n, np.int64)  # arcs to nodes that are left
     for u in range(n):
@@ -184,7 +184,7 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @inner
 def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Walk over nodes that have arcs to such nodes until one comes again; return the walk since it came first."""
+    """Follow arcs among the remaining nodes until a node comes again; return the nodes between its two visits."""
     n = graph.shape[0]
     position = np.full(n, -1, np.int64)
     walked = np.empty(n, np.int64)
@@ -225,8 +225,8 @@ def topological_sort(
 ) -> None:
     """Topological sort (section 22.4): every node finished by a depth-first search goes in front of the list.
 
-    Two steps per node, found and finished; a root has a further one, chosen, before it is entered. ``topo`` points from
-    every node to the next of the list, from the last to itself.
+    Every node has two steps: it is pushed, it is finished. A root has a further step before, in which it is chosen.
+    ``topo`` points from every node to the next node of the list, and from the last node to itself.
     """
     walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
     n = A.shape[0]

@@ -1,6 +1,6 @@
 """Parts of a graph by depth-first search (Cormen et al., section 22.5 and problem 22-2).
 
-The search has the hints of ``depth_first``.
+The hints of the search are described in ``depth_first``.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
 def find_white_and_lower(
     log: Log, graph: NDArray[np.float64], walk: Walk, pi: NDArray[np.int32], times: Times, low: NDArray[np.float64]
 ) -> bool:
-    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether there is one.
+    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether ``u`` has a white neighbour.
 
-    Each neighbour on the way but the parent, even ``u`` itself, is a step: its entering time bounds ``low`` of ``u``.
+    Every other neighbour before it, except the parent, is a step: the time at which this neighbour was entered bounds
+    ``low`` of ``u``.
     """
     node = walk.u[0]
     for other in range(graph.shape[0]):
@@ -84,10 +85,11 @@ class ArticulationPointsHints(NamedTuple):
 def articulation_points(
     log: Log, A: NDArray[np.float64], hints: ArticulationPointsHints, is_cut: NDArray[np.int32]
 ) -> None:
-    """Articulation points (problem 22-2): nodes whose loss cuts their component apart.
+    """Articulation points (problem 22-2): nodes whose removal splits their component.
 
-    The steps of a depth-first search, and one for every look at a neighbour found before that is not the parent.
-    ``low`` is the earliest node that is reached from the subtree by one more edge; ``child_cnt`` counts in ticks.
+    The steps are the steps of a depth-first search, and one further step for every look at a neighbour that was entered
+    before and is not the parent. ``low`` is the time of the earliest node that one edge reaches from the subtree;
+    ``child_cnt`` counts children in ticks.
     """
     walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
     times = Times(hints.d, hints.f, hints.time)
@@ -140,7 +142,7 @@ class BridgesHints(NamedTuple):
 
 @algorithm(undirected_graph, inputs=_GRAPH, hints=BridgesHints, outputs="is_bridge:edge/mask")
 def bridges(log: Log, A: NDArray[np.float64], hints: BridgesHints, is_bridge: NDArray[np.int32]) -> None:
-    """Bridges (problem 22-2): edges whose loss cuts their component apart.
+    """Bridges (problem 22-2): edges whose removal splits their component.
 
     The steps are the same as in ``articulation_points``. Pairs without an edge are masked, the diagonal is not.
     """
@@ -179,7 +181,7 @@ def bridges(log: Log, A: NDArray[np.float64], hints: BridgesHints, is_bridge: ND
 
 @inner
 def _search(log: Log, graph: NDArray[Any], walk: Walk, times: Times, root: int, component: NDArray[np.int32]) -> None:
-    """Search from a white node; the nodes reached get the root as their component."""
+    """Search from a white node, and write the root as the component of all nodes that are reached."""
     push_root(log, walk, root)
     searching = True
     while searching:

@@ -76,15 +76,15 @@ def matrix_chain_order(log: Log, p: NDArray[np.float64], hints: MatrixChainOrder
     """Matrix-chain multiplication (section 15.2): the cheapest way to multiply matrices i to j, for all i and j.
 
     One step per round in which every product is improved from the costs of the round before, until no cost changes.
-    A product that costs nothing shows as no change: with dimensions of 0 the rounds may end before all products are
-    known, and ``s`` is 0 for unknown products.
+    A product that costs nothing makes no change: with dimensions of 0 the rounds may end before all products are
+    computed, and ``s`` is 0 for the other products.
     """
     n = p.shape[0]
     for node in range(1, n):
         hints.pred_h[node] = node - 1
         hints.msk[node, node] = 1
     record(log)
-    costs = np.full((n, n), np.inf)  # m, where a cost is known
+    costs = np.full((n, n), np.inf)  # m, infinite for products that are not yet computed
     for i in range(1, n):
         costs[i, i] = 0.0
     while True:
@@ -123,10 +123,11 @@ class LcsLengthHints(NamedTuple):
 def lcs_length(
     log: Log, x: NDArray[np.int64], y: NDArray[np.int64], hints: LcsLengthHints, b: NDArray[np.int32]
 ) -> None:
-    """Longest common subsequence (section 15.4): its length for all pairs of prefixes, and where it comes from.
+    """Longest common subsequence (section 15.4): the lengths for all pairs of prefixes, and their predecessors.
 
-    Classes of ``b``: 0 diagonal (the letters agree), 1 up, 2 left; 3 stands for none. The first row and column are
-    filled at once; then one step per round in which all others follow from the round before, until lengths are stable.
+    Classes of ``b``: 0 diagonal (the letters agree), 1 up, 2 left; 3 stands for none. The first step fills the first
+    row and column. Then every round is one step, which computes all other cells from the round before, until the
+    lengths are stable.
     """
     rows, columns = x.shape[0], y.shape[0]
     b_h, c = hints.b_h, hints.c

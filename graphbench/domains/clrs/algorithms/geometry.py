@@ -88,7 +88,7 @@ def _lowest(xs: Floats, ys: Floats) -> int:
 
 @kernel
 def find_same_direction(xs: Floats, ys: Floats) -> tuple[int, int, int]:
-    """Return an instance of ``[S, n]`` and two of its points that the lowest one sees at one angle; -1s if none."""
+    """Return an instance of ``[S, n]`` and two points at equal angles from its lowest point; -1s if there are none."""
     for i in range(xs.shape[0]):
         x, y = xs[i], ys[i]
         lowest = _lowest(x, y)
@@ -104,13 +104,13 @@ def find_same_direction(xs: Floats, ys: Floats) -> tuple[int, int, int]:
 
 @inner
 def _goes_on(xs: Floats, ys: Floats, last: int, end: int, point: int) -> bool:
-    """Return whether, seen from the corner ``last``, ``point`` replaces ``end`` as the next: it is not left of it."""
+    """Return whether ``point`` replaces ``end`` as the next corner: seen from ``last``, it is not left of ``end``."""
     return end == last or (point != last and _turn(xs, ys, last, end, point) <= 0)
 
 
 @kernel
 def find_point_on_edge(xs: Floats, ys: Floats) -> tuple[int, int, int, int]:
-    """Return an instance of ``[S, n]`` that Jarvis's march cannot walk around and three points on a line; else -1s."""
+    """Return an instance of ``[S, n]`` for which Jarvis's march may never end, and three points on a line; else -1s."""
     n = xs.shape[1]
     for i in range(xs.shape[0]):
         x, y = xs[i], ys[i]

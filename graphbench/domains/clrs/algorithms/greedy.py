@@ -51,9 +51,10 @@ class ActivitySelectorHints(NamedTuple):
 def activity_selector(
     log: Log, s: NDArray[np.float64], f: NDArray[np.float64], hints: ActivitySelectorHints, selected: NDArray[np.int32]
 ) -> None:
-    """Activity selection (section 16.1): take every activity that starts when the last one taken is over.
+    """Activity selection (section 16.1): take every activity that starts after the last chosen activity has finished.
 
-    One step per activity ``m``, the earliest to finish first, and one before. ``k`` is the last one taken.
+    There is one step at the start and one per activity ``m``, in the order of finish times. ``k`` is the activity that
+    was taken last.
     """
     write_order(np.arange(s.shape[0]), hints.pred_h)
     record(log)
@@ -96,8 +97,9 @@ def task_scheduling(
 ) -> None:
     """Task scheduling (section 16.5): take the tasks by weight, and keep each one whose deadline is not yet reached.
 
-    One step per task ``i``, the heaviest first, and one before. Every task kept takes one unit of the time ``t``. The
-    benchmark does not move tasks already kept, as the textbook does, so the weight kept need not be the largest.
+    There is one step at the start and one per task ``i``, the heaviest first. Every task that is kept takes one unit of
+    the time ``t``. Unlike the textbook, the benchmark does not move tasks that it has already kept, so the total weight
+    of the tasks that are kept need not be the largest.
     """
     write_order(np.arange(w.shape[0]), hints.pred_h)
     record(log)

@@ -82,7 +82,7 @@ def binary_search(
 ) -> None:
     """Binary search (exercise 2.3-5): the first key that is at least ``x``, and the last key where there is none.
 
-    One step per halving and one before.
+    There is one step at the start and one per halving.
     """
     n = A.shape[0]
     write_order(np.arange(n), hints.pred_h)
@@ -155,9 +155,10 @@ def find_maximum_subarray_kadane(
     start: NDArray[np.int32],
     end: NDArray[np.int32],
 ) -> None:
-    """Kadane's algorithm (exercise 4.1-5): the stretch of the list with the largest sum, the first found of equal ones.
+    """Kadane's algorithm (exercise 4.1-5): the stretch with the largest sum, the first of equal ones.
 
-    One step per key ``j``, which either extends the best stretch that ends before it, from ``i``, or begins one.
+    There is one step per key ``j``. Either the key extends the best stretch that ends before it and begins at ``i``, or
+    the key begins a new stretch.
     """
     n = A.shape[0]
     write_order(np.arange(n), hints.pred_h)

@@ -71,7 +71,7 @@ def graph_without_negative_weights(A: Instances, s: Instances) -> Prepared:
     for graph in graphs[_with_negative_weights(graphs)]:
         u, v = np.argwhere(graph < 0)[0]
         raise ArgumentError(
-            f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights that are not negative: give such, or "
+            f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights of 0 or more; change the weight, or "
             "use bellman_ford"
         )
     return prepared
@@ -104,7 +104,7 @@ def _with_negative_weights(graphs: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @kernel
 def relax_all(A: NDArray[np.float64], d: NDArray[np.float64], reached: NDArray[np.int32], pi: NDArray[np.int32]) -> int:
-    """Relax every arc once, from the distances as they are before; return a node that came nearer, else -1."""
+    """Relax every arc once, with the distances before the call; return a node whose distance fell, else -1."""
     n = A.shape[0]
     before, reached_before = d.copy(), reached.copy()
     changed = -1
@@ -168,7 +168,7 @@ class DijkstraHints(NamedTuple):
 
 @algorithm(graph_without_negative_weights, inputs=_GRAPH_AND_SOURCE, hints=DijkstraHints, outputs="pi:node/pointer")
 def dijkstra(log: Log, A: NDArray[np.float64], s: int, hints: DijkstraHints, pi: NDArray[np.int32]) -> None:
-    """Dijkstra's algorithm (section 24.3): take the nearest node of the queue, relax its arcs; a step per node reached.
+    """Dijkstra's algorithm (section 24.3): take the nearest node of the queue and relax its arcs; one step per node.
 
     ``mark`` are the nodes taken, whose distances ``d`` are final.
     """
@@ -236,8 +236,8 @@ def dag_shortest_paths(
 ) -> None:
     """Shortest paths of an acyclic graph (section 24.2): relax the arcs of every node, in topological order.
 
-    Phase 0 sorts the reached nodes, in the steps of ``topological_sort``; phase 1 has one step per node of the
-    list, whose head moves on. ``mark`` are the nodes that have a distance.
+    Phase 0 sorts the reached nodes, with the steps of ``topological_sort``. Phase 1 has one step per node of the list;
+    the head of the list moves on. ``mark`` are the nodes that have a distance.
     """
     n = A.shape[0]
     hints.pi_h[:] = np.arange(n)
@@ -276,7 +276,7 @@ def start_from_arcs(
 
 @kernel
 def allow_on_the_way(k: int, Pi: NDArray[np.int32], D: NDArray[np.float64], connected: NDArray[np.int32]) -> None:
-    """Shorten the path of every pair of nodes by way of ``k`` where that helps."""
+    """Replace the path of every pair of nodes by the path through ``k`` if that path is shorter."""
     n = D.shape[0]
     for i in range(n):
         if not connected[i, k]:
@@ -312,7 +312,7 @@ class FloydWarshallHints(NamedTuple):
 
 @algorithm(graph_with_all_distances, inputs=_GRAPH, hints=FloydWarshallHints, outputs="Pi:edge/pointer")
 def floyd_warshall(log: Log, A: NDArray[np.float64], hints: FloydWarshallHints, Pi: NDArray[np.int32]) -> None:
-    """Floyd-Warshall algorithm (section 25.2): allow one node more on the way of all paths; a step before each.
+    """Floyd-Warshall algorithm (section 25.2): allow one more node as an inner node of paths; a step before each node.
 
     ``Pi[i, j]`` is the node before j on the path from i, and i where there is none; ``msk`` are the pairs that have
     one. ``D[i, i]`` is 0, but with a self-loop the weight of the shortest cycle. The last hint lacks the last node.
