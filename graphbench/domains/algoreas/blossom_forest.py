@@ -5,8 +5,9 @@ to one node). Stored edge j gives the arcs ``2j`` (edges[j, 0] to edges[j, 1]) a
 turns an arc round. "Outer" and "inner" are the even and odd levels of the alternating tree.
 
 Duals are integers for doubled weights: an edge of weight w between different outermost blossoms has the slack
-``dual[u] + dual[v] - 2 w``, never negative. The duals of the tree change with time, those of outer nodes fall and those
-of inner nodes rise by one per unit of time; they are stored as of the time when their blossom got its label.
+``dual[u] + dual[v] - 2 w``, which is never negative. The duals of the tree change with time: the duals of outer nodes
+fall and the duals of inner nodes rise by one per unit of time. The stored dual is the dual at the time when its blossom
+got its label.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ NODE = np.dtype(
         ("mark", np.int64),  # for finding the nearest common ancestor
     ]
 )
-"""What is known of a node or blossom."""
+"""The fields of a node or blossom."""
 
 
 class Forest(NamedTuple):

@@ -4,8 +4,8 @@ Many graphs have several maximum cliques. The label is the one whose sorted node
 the graph alone. Its size is found by local search and branch and bound; then, node by node in the order of ids, the
 search decides whether a clique of that size can still contain the node.
 
-The budget counts nodes of the search, never time, so a label does not depend on the machine. Where it runs out, the
-label is the best clique met by a long local search, and the graph is reported as not proved.
+The budget counts nodes of the search, never time, so a label does not depend on the machine. If the budget is
+spent, the label is the best clique of a long local search, and the graph is reported as not proved.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def _first_of_size(
     clique of the full size with it and the nodes taken so far; that clique becomes ``best``.
 
     Returns:
-        The budget left, -1 if it ran out; ``best`` is then the smallest clique met.
+        The remaining budget, -1 if it was spent; ``best`` is then the first clique, in lexicographic order, of the
+        search.
     """
     n, words = ordered.shape
     position = np.empty_like(order)

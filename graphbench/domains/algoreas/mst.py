@@ -15,7 +15,7 @@ WEIGHT_SCALE = 10.0
 
 @kernel
 def minimum_spanning_tree(num_nodes: int, edges: NDArray[np.int32], weight: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which edges make up the minimum spanning tree (a forest, where the graph is not connected).
+    """Return a mask of the edges of the minimum spanning tree (of a forest, if the graph is not connected).
 
     Prim's algorithm (1957) with an array of the nodes outside the tree: O(n**2 + m), for these dense graphs faster
     than sorting the edges. Of edges of equal weight the one stored first is preferred, as in Kruskal's algorithm with

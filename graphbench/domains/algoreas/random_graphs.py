@@ -6,10 +6,10 @@ once per edge with ``u < v`` in lexicographic order.
 Models: ``model_kernels``. Parameters: GraphBench, Table 14; mixtures: Table 15.
 
 Joining: the paper adds "a number of random edges between disconnected components" (parameter c). Here components are
-visited in random order, and each next one is linked to the part joined so far by c distinct random edges (both ends
-uniform; fewer where the two sides have fewer than c pairs). So c = 1 adds one edge less than there were components,
-and the graph is always connected. (The code published with the paper links every component to one random other one,
-which may leave the graph in pieces.)
+visited in random order, and each further component is linked to the part joined so far by c distinct random edges (both
+ends uniform; fewer where the two sides have fewer than c pairs). So c = 1 adds one edge less than there were
+components, and the graph is always connected. (The code published with the paper links every component to one other
+random component, which may leave the graph in pieces.)
 
 Relabelling by a uniform permutation keeps node ids from telling a node's age, ring position or block.
 """

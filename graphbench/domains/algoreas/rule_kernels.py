@@ -20,7 +20,8 @@ def on_short_cycle(
 ) -> NDArray[np.bool_]:
     """Return which edges lie on a cycle of at most ``longest`` edges, ``bool[E]``.
 
-    An edge does if its nodes are at most ``longest - 1`` apart without it: a breadth-first search for each edge.
+    An edge lies on such a cycle if its nodes are at most ``longest - 1`` apart without the edge; a breadth-first search
+    per edge decides this.
 
     Args:
         node_ptr: Offsets of the nodes.
@@ -57,7 +58,7 @@ def on_short_cycle(
 
 @kernel
 def greedy_matching(num_nodes: int, edges: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which edges are matched if each is taken, in the given order, whose two nodes are free.
+    """Return the matching that takes the edges in the given order, each if both of its nodes are free, ``bool[E]``.
 
     Args:
         num_nodes: Number of nodes of all graphs.
@@ -168,7 +169,7 @@ def ancestors(
                 tail += 1
         for head in range(num_nodes):
             if head == tail:
-                raise ValueError("the arcs close a cycle, so a node is its own ancestor; pass an acyclic graph")
+                raise ValueError("the arcs close a cycle, so a node is an ancestor of itself; pass an acyclic graph")
             node = queue[head]
             number[first + node] = count(above[node])
             insert(above[node], node)

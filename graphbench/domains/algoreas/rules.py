@@ -1,6 +1,6 @@
 """Structural rules: cheap trivial predictors that read a graph, or its weights, and learn nothing.
 
-A rule shows how much of a label can be had without the algorithm that computes the label.
+A rule shows how well a label can be predicted without the algorithm that computes the label.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def smaller_capacity(samples: Samples) -> Predictions:
 def no_short_cycle(samples: Samples, longest: int) -> Predictions:
     """Return as bridges the edges that lie on no cycle of at most ``longest`` edges.
 
-    Every bridge is among them. The others lie on longer cycles only.
+    Every bridge is among these edges. The other edges among them lie on longer cycles only.
 
     Args:
         samples: Undirected graphs.
@@ -187,8 +187,8 @@ RULES: Mapping[str, Rule] = {
         greedy_clique,
     ),
     "greedy_clique_largest_ids": Rule(
-        "The same search with all node ids reversed: ties go to the largest id. What it scores less is what node ids "
-        "tell.",
+        "The same search with all node ids reversed: ties go to the largest id. The difference between the two "
+        "scores shows how much node ids reveal.",
         partial(greedy_clique, largest_ids=True),
     ),
     "largest_ancestor": Rule(

@@ -69,9 +69,9 @@ def slot_to_root(
 def steiner_tree(
     num_nodes: int, edges: NDArray[np.int32], weight: NDArray[np.float32], terminals: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which edges make up a minimum tree that contains the three terminals.
+    """Return a mask of the edges of a minimum tree that contains the three terminals.
 
-    The tree has no leaf but terminals. Distances are float64 sums of the weights. Ties: of equally good meeting nodes
+    All leaves of the tree are terminals. Distances are float64 sums of the weights. Ties: of equally good meeting nodes
     the smallest id is taken, and every path from it follows, backwards from its terminal, the smallest neighbour on a
     shortest path. Such paths form a tree; the part of it above the first branching is cut off.
 

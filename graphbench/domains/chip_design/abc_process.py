@@ -1,8 +1,8 @@
 """ABC run on many truth tables in one process, with guards of time and memory.
 
-A process costs more to start than a small circuit to optimise, so that hundreds of tables share one. Each is read from
-a PLA file with the rows of its on-set, as the authors of GraphBench did, or from an AIGER file with a circuit that
-computes it. The circuit found is written as an AIGER file.
+Starting a process takes longer than optimising a small circuit, so hundreds of tables share one process. ABC reads a
+table from a PLA file with the rows of its on-set, as the authors of GraphBench did, or from an AIGER file with a
+circuit that computes the table. ABC writes its circuit as an AIGER file.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Job:
 def run_together(executable: str, commands: str, jobs: Sequence[Job], guards: Guards) -> list[Aig | str]:
     """Run commands of ABC on truth tables, in as few processes as possible.
 
-    If a process ends early, the table at which it was is tried alone, and the rest in another process. So a table that
-    makes ABC crash or meet a guard does not cost the others their circuits.
+    If a process ends early, the table that it was working on runs alone, and the remaining tables run in another
+    process. So a table at which ABC crashes or meets a guard does not affect the circuits of the other tables.
 
     Returns:
-        One circuit per table, or the reason why there is none.
+        One circuit per table, or a text with the reason why the table has no circuit.
     """
     results: list[Aig | str] = [""] * len(jobs)
     waiting = [list(range(len(jobs)))] if len(jobs) else []
@@ -79,7 +79,7 @@ def run_together(executable: str, commands: str, jobs: Sequence[Job], guards: Gu
 
 
 def _run_once(executable: str, commands: str, jobs: Sequence[Job], guards: Guards) -> tuple[list[Aig], str]:
-    """Run one process; return the circuits of the first jobs, and why there are not more."""
+    """Run one process; return the circuits of the first jobs, and the reason why the other jobs have none."""
     with tempfile.TemporaryDirectory(prefix="graphbench-abc-") as name:
         folder = Path(name)
         lines = []
@@ -104,7 +104,7 @@ def _run_once(executable: str, commands: str, jobs: Sequence[Job], guards: Guard
 def pla_bytes(table: Bits) -> bytes:
     """Return a truth table as a PLA file with one row per assignment at which an output is 1.
 
-    If there is none, all rows are written, as ABC reads no function from a file without rows.
+    If no output is ever 1, all rows are written, because ABC reads no function from a file without rows.
     """
     n, m = num_inputs(table), len(table)
     columns = np.arange(table.shape[1])

@@ -43,12 +43,12 @@ class Aig:
 
     Attributes:
         num_inputs: Number n of inputs.
-        fanins: int32 ``[ands, 2]``, the two fan-ins of every AND as literals; those of AND k are literals of variables
-            before its own, ``n + 1 + k``.
+        fanins: int32 ``[ands, 2]``, the two fan-ins of every AND as literals. AND k is variable ``n + 1 + k``; its
+            fan-ins are literals of lower variables.
         outputs: int32 ``[m]``, the literal that drives each output.
 
     Raises:
-        CircuitError: If a fan-in or an output is no literal that may stand there.
+        CircuitError: If a fan-in or an output is no literal of a lower variable.
     """
 
     num_inputs: int
@@ -100,7 +100,7 @@ class Aig:
 
     @cached_property
     def depth(self) -> int:
-        """The number of levels: the most ANDs on a path from an input to an output."""
+        """The number of levels: the largest number of ANDs on a path from an input to an output."""
         return int(Circuits.of([self]).depths[0])
 
     def simulate(self) -> Bits:
@@ -124,8 +124,8 @@ class Aig:
     def hashed(self) -> Aig:
         """Return the circuit after structural hashing, without dead ANDs.
 
-        An AND with a constant or with twice the same variable is replaced by an equal literal, and one of several ANDs
-        with the same fan-ins is kept.
+        An AND with a constant fan-in, or with the same variable twice, is replaced by an equal literal. Of several ANDs
+        with the same fan-ins, one is kept.
         """
         n, *literals = checked_parts(self.num_inputs, self.fanins, self.outputs)
         fanins, outputs, _, _ = hashed_one(n, *literals)
@@ -155,7 +155,7 @@ def checked_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDAr
         outputs: Integers ``[m]``.
 
     Raises:
-        CircuitError: If a part has another shape or type, or a fan-in or an output is no literal that may stand there.
+        CircuitError: If a part has another shape or type, or a fan-in or an output is no literal of a lower variable.
     """
     try:
         n, fanins, outputs = index(num_inputs), np.asarray(fanins), np.asarray(outputs)
@@ -185,7 +185,7 @@ def checked_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDAr
 
 
 def _shaped_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
-    """Return the parts of a circuit, of which a check of all circuits of a run has to check the values alone."""
+    """Return the parts of a circuit with their shapes and types checked; the values are not yet checked."""
     int32 = all(type(array) is np.ndarray and array.dtype == np.int32 for array in (fanins, outputs))
     shaped = int32 and fanins.ndim == 2 and fanins.shape[1] == 2 and outputs.ndim == 1
     if shaped and type(num_inputs) is int and 0 <= num_inputs <= MOST_ANDS:
@@ -199,7 +199,7 @@ def _immutable(array: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def equivalent(aig: Aig, table: Any) -> bool:
-    """Return whether a circuit computes a truth table; a circuit of other numbers of inputs or outputs does not.
+    """Return whether a circuit computes a truth table; False if the numbers of inputs or outputs differ.
 
     Args:
         aig: The circuit.
@@ -216,7 +216,7 @@ def equivalent(aig: Aig, table: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Circuits:
-    """Circuits one after the other, as flat arrays, which are checked whenever a compiled function takes them.
+    """Circuits one after the other, as flat arrays; they are checked before every call of a compiled function.
 
     Attributes:
         num_inputs: int64 ``[S]``, inputs per circuit.
@@ -226,7 +226,7 @@ class Circuits:
         outputs: int32 ``[M]``.
 
     Raises:
-        CircuitError: If the arrays do not fit together, or one has another type.
+        CircuitError: If the arrays do not fit together, or an array has another type.
     """
 
     num_inputs: NDArray[np.int64]
@@ -247,7 +247,7 @@ class Circuits:
         """Return circuits as flat arrays.
 
         Raises:
-            CircuitError: If a circuit was changed to one that is none.
+            CircuitError: If a circuit was changed and is no longer valid.
         """
         parts = [_shaped_parts(aig.num_inputs, aig.fanins, aig.outputs) for aig in aigs]
         return cls(
@@ -309,7 +309,7 @@ class Circuits:
         """Copies of all attributes in order, as compiled functions take them, checked.
 
         Raises:
-            CircuitError: If an array was changed so that they do not fit together.
+            CircuitError: If an array was changed and no longer fits the other arrays.
         """
         return self._checked()
 

@@ -55,7 +55,7 @@ def input_word(i: Any, word: Any) -> np.uint64:
 
 @inner
 def simulation_space(nodes: Any) -> Words:
-    """Return working space for circuits of so many nodes, constant included: at most 128 MiB, or a word per node."""
+    """Return working space for circuits of ``nodes`` nodes: at most 128 MiB, or one word per node."""
     block = max(np.int64(1), min(np.int64(_BLOCK), np.int64(_SPACE) // nodes))
     return np.empty((nodes, block), np.uint64)
 
@@ -132,9 +132,10 @@ def depths_run(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: In
 
 @kernel
 def first_wrong_circuit(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: Ints, outputs: Literals) -> int:
-    """Return the first circuit of a run with an AND or an output that is no literal of a variable before it, or -1.
+    """Return the first circuit of a run with an invalid literal; -1 if there is none.
 
-    The offsets must be valid.
+    A literal is invalid if its variable does not exist or, for a fan-in, does not come before the AND. The offsets must
+    be valid.
     """
     for s in range(num_inputs.shape[0]):
         limit = 2 * (1 + num_inputs[s] + and_ptr[s + 1] - and_ptr[s])
@@ -148,7 +149,7 @@ def first_wrong_circuit(num_inputs: Ints, and_ptr: Ints, fanins: Literals, outpu
 
 @kernel
 def first_wrong_and(n: int, fanins: Literals) -> int:
-    """Return the first AND with a fan-in that is no literal of a variable before it; -1 if there is none."""
+    """Return the first AND with a fan-in that is no literal of a lower variable; -1 if there is none."""
     for k in range(fanins.shape[0]):
         for side in range(2):
             if fanins[k, side] < 0 or fanins[k, side] >= 2 * (1 + n + k):
@@ -169,7 +170,7 @@ def hash_slots(most: Any) -> int:
 def add_and(
     a: Any, b: Any, n: Any, count: Any, fanins: Literals, keys: Words, places: Ints
 ) -> tuple[np.int64, np.int64]:
-    """Return the literal of ``a & b`` in a structurally hashed circuit, and the number of its ANDs then.
+    """Return the literal of ``a & b`` in a structurally hashed circuit, and the new number of its ANDs.
 
     Args:
         a: A literal.
@@ -177,8 +178,8 @@ def add_and(
         n: Number of inputs.
         count: Number of ANDs so far.
         fanins: int32, at least ``[count + 1, 2]``; an AND that is added has its larger fan-in first, as in AIGER files.
-        keys: uint64, a power of two: pairs of fan-ins by hash, 0 where free.
-        places: int64, as long: the literals of these pairs.
+        keys: uint64, a power of two long: pairs of fan-ins by hash, 0 for free entries.
+        places: int64, of the same length: the literals of these pairs.
     """
     low, high = min(np.int64(a), np.int64(b)), max(np.int64(a), np.int64(b))
     if low == 0 or (low ^ 1) == high:

@@ -3,7 +3,7 @@
 Only combinational circuits are read: files with latches or with properties (version 1.9) raise errors. An ASCII file
 may list its ANDs in any order and skip numbers of variables; a circuit has them in order of dependence, and without
 gaps. Names in the symbol table and comments are checked for form and ignored. Memory is bounded by the size of the
-file, since a header that promises more than the file can hold raises an error first.
+file, because a header that announces more than the file can hold raises an error first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_parts(path_or_bytes: str | Path | bytes) -> Parts:
 
     Raises:
         CircuitError: If the file cannot be read, is no AIGER file, is cut short, has latches, a loop, or literals out
-            of range; the message gives the place.
+            of range; the message gives the position.
     """
     if isinstance(path_or_bytes, bytes | bytearray):
         return _parse("the AIGER data", bytes(path_or_bytes))
@@ -129,7 +129,7 @@ class _Lines:
         """Return the numbers of the next line.
 
         Raises:
-            CircuitError: If the line does not hold so many numbers, separated by single spaces.
+            CircuitError: If the line does not hold ``count`` numbers, separated by single spaces.
         """
         line = self.next(expected)
         words = line.split(b" ")
@@ -142,10 +142,10 @@ class _Lines:
 
 
 def _read_header(path: str, data: bytes) -> tuple[_Header, int]:
-    """Return the header and where its line ends.
+    """Return the header and the end of its line.
 
     Raises:
-        CircuitError: If it is none, promises more than the file can hold, or announces latches or properties.
+        CircuitError: If it is no header, announces more than the file can hold, or announces latches or properties.
     """
     end = data.find(b"\n", 0, 256)
     if end < 0 and _HEADER.fullmatch(data):
@@ -221,7 +221,7 @@ def _from_ascii(path: str, header: _Header, inputs: list[int], outputs: list[int
 
 @kernel
 def _dependence_order(n: int, fanins: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the ANDs so that each comes after its fan-ins, in the given order where that is one; fewer with a loop."""
+    """Return the ANDs in an order in which each comes after its fan-ins; fewer ANDs if there is a loop."""
     ands = fanins.shape[0]
     order = np.empty(ands, np.int64)
     state = np.zeros(ands, np.uint8)  # 0 not seen, 1 on the stack, 2 in the order
@@ -304,7 +304,7 @@ def _decode(data: NDArray[np.uint8], n: int, ands: int) -> tuple[NDArray[np.int3
 
 @kernel
 def _encode(deltas: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return numbers in groups of 7 bits, the lowest first; the highest bit of a byte says that another follows."""
+    """Return numbers in groups of 7 bits, the lowest first; the highest bit of a byte is 1 if another byte follows."""
     data = np.empty(5 * len(deltas), np.uint8)
     at = 0
     for delta in deltas:

@@ -39,14 +39,14 @@ def _problem(samples: Samples, index: int) -> str:
         else:
             values.append(0)
             if any(source >= v and gates[source] != 3 for source, _ in literals):
-                return f"node {v} comes before what drives it"
+                return f"node {v} comes before a node that drives it"
             conjunction = everywhere
             for source, inverted in literals:  # the constant comes last and has the value 0
                 conjunction &= (0 if gates[source] == 3 else values[source]) ^ (everywhere if inverted else 0)
             values[v] = conjunction
     outputs = [value for value, gate in zip(values, gates, strict=True) if gate == 2]
     wrong = [j for j, (value, number) in enumerate(zip(outputs, numbers, strict=True)) if value != int(number, 16)]
-    return f"output {wrong[0]} is not that of the table" if wrong else ""
+    return f"output {wrong[0]} differs from the table" if wrong else ""
 
 
 def python_values(n: int, fanins: list[list[int]], outputs: list[int]) -> tuple[list[int], int]:

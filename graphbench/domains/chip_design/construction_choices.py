@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner
 from graphbench.core.rng import uniform
-from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words
+from graphbench.domains.chip_design.aig_kernels import Ints, Words
 from graphbench.domains.chip_design.construction_kernels import (
     BLOCK,
     BLOCKS,
@@ -18,6 +18,7 @@ from graphbench.domains.chip_design.construction_kernels import (
     INPUTS,
     VARIABLES,
     WORDS,
+    Construction,
     F,
     advance,
     choose,
@@ -62,11 +63,12 @@ def estimate(f: Any, care: Any, column: Words, count: Any) -> float:
 
 
 @inner
-def greedy_choice(tables: Words, state: Ints, goals: Words, noise: Any, random: NDArray[np.uint64]) -> np.int64:
+def greedy_choice(circuit: Construction, noise: Any, random: NDArray[np.uint64]) -> np.int64:
     """Return the input that makes the halves of the goal cheapest by :func:`estimate`, the cheaper half first.
 
     A uniform random number up to ``noise`` is added to the estimate of every input.
     """
+    tables, state, goals = circuit.tables, circuit.state, circuit.goals
     column, top = tables[state[BLOCK] % state[WORDS]], state[HEIGHT] - 1
     f, care = goals[top, F], goals[top, CARE]
     least, best = np.inf, np.int64(0)
@@ -82,12 +84,13 @@ def greedy_choice(tables: Words, state: Ints, goals: Words, noise: Any, random: 
 
 
 @inner
-def candidates(tables: Words, state: Ints, goals: Words, literals: NDArray[np.int32]) -> np.int64:
+def candidates(circuit: Construction, literals: NDArray[np.int32]) -> np.int64:
     """Write the selectors to choose from, and return their number.
 
     They are both literals of every input that splits the goal, and then the other variables whose halves are cheapest
     by :func:`estimate`, as the literal whose half is cheaper.
     """
+    tables, state, goals = circuit.tables, circuit.state, circuit.goals
     column, top, n = tables[state[BLOCK] % state[WORDS]], state[HEIGHT] - 1, state[INPUTS]
     f, care = goals[top, F], goals[top, CARE]
     size = np.int64(0)
@@ -122,9 +125,7 @@ def _has_one(f: Any, care: Any, column: Words, count: Any, space: Ints) -> np.in
 
 @inner
 def describe(
-    tables: Words,
-    state: Ints,
-    goals: Words,
+    circuit: Construction,
     literals: NDArray[np.int32],
     bits: NDArray[np.int8],
     features: NDArray[np.float32],
@@ -133,15 +134,14 @@ def describe(
     """Write the features of the candidates that a model reads.
 
     Args:
-        tables: The circuit's.
-        state: The circuit's.
-        goals: The circuit's.
+        circuit: The circuit, whose goal on top of the stack is due.
         literals: int32 ``[C]``, the candidates, 0 where there are fewer.
         bits: int8 ``[1 + C, 64]``. Row 0 is the goal: 1, or -1 for 0, and 0 where it does not matter; row ``1 + k`` the
             product of the goal's row with candidate k, 1 or -1.
         features: float32 ``[C, FEATURES]``.
         space: Working space, at least ``2 * variables``.
     """
+    tables, state, goals = circuit.tables, circuit.state, circuit.goals
     word, top, count = state[BLOCK] % state[WORDS], state[HEIGHT] - 1, state[VARIABLES]
     column = tables[word]
     f, care = goals[top, F], goals[top, CARE]
@@ -177,13 +177,7 @@ def describe(
 
 @inner
 def play_out(
-    targets: Words,
-    tables: Words,
-    fanins: Literals,
-    state: Ints,
-    goals: Words,
-    frames: Ints,
-    results: Ints,
+    circuit: Construction,
     space: NDArray[np.int64],
     literals: NDArray[np.int32],
     noise: Any,
@@ -193,28 +187,22 @@ def play_out(
     """Write the number of ANDs that meet the goal after every candidate under greedy choices; the circuit is unchanged.
 
     Args:
-        targets: The circuit's, as the arguments up to ``space``.
-        tables: As above.
-        fanins: As above.
-        state: As above.
-        goals: As above.
-        frames: As above.
-        results: As above.
+        circuit: The circuit, whose goal on top of the stack is due.
         space: Working space.
         literals: int32 ``[C]``, the candidates, 0 where there are fewer.
-        noise: Of :func:`greedy_choice`.
+        noise: Largest number that :func:`greedy_choice` adds to an estimate.
         random: State of the generator of random numbers.
         costs: float32 ``[C]``, to which the numbers of ANDs are added.
     """
+    state, goals, frames = circuit.state, circuit.goals, circuit.frames
     before, height = state.copy(), state[HEIGHT]
     goals_before, frames_before = goals[:height].copy(), frames[:height].copy()
     for k in range(literals.shape[0]):
         if literals[k] == 0:
             continue
-        choose(literals[k], tables, state, goals, frames)
-        while advance(targets, tables, fanins, state, goals, frames, results, space, height - 1):
-            chosen = greedy_choice(tables, state, goals, noise, random)
-            choose(chosen, tables, state, goals, frames)
+        choose(literals[k], circuit)
+        while advance(circuit, space, height - 1):
+            choose(greedy_choice(circuit, noise, random), circuit)
         costs[k] += state[VARIABLES] - before[VARIABLES]
         state[:] = before
         goals[:height], frames[:height] = goals_before, frames_before

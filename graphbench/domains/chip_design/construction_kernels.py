@@ -1,14 +1,11 @@
 """Circuits built from the top down, one choice at a time, in compiled code (:mod:`~.construction` explains how).
 
-A circuit under construction is six arrays: ``tables`` uint64 ``[W, room]``, the truth tables of its variables, word by
-word; ``fanins`` int32 ``[room, 2]`` by variable; ``state`` int64, by the names below; ``goals`` uint64 ``[DEPTH, 2]``
-and ``frames`` int64 ``[DEPTH, 3]``, the stack of goals that are not met; and ``results`` int64 ``[blocks]``, the
-literals of the blocks that are finished. ``targets`` uint64 ``[blocks]`` are the words of the truth table.
+A circuit under construction is a :class:`Construction`; :class:`~.construction.Constructions` holds many of them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +39,32 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
 
 
+class Construction(NamedTuple):
+    """The arrays of a circuit under construction; a batch of B circuits has a further first axis ``[B]`` everywhere."""
+
+    targets: Words  # uint64 [blocks], the words of the truth table
+    tables: Words  # uint64 [W, room], the truth tables of the variables, word by word
+    fanins: Literals  # int32 [room, 2], by variable
+    state: Ints  # int64 [CHOICES + 1], by the names above
+    goals: Words  # uint64 [DEPTH, 2], the stack of goals that are not met
+    frames: Ints  # int64 [DEPTH, 3], the progress of each goal of the stack
+    results: Ints  # int64 [blocks], the literals of the blocks that are finished
+
+
+@inner
+def circuit_of(batch: Construction, b: Any) -> Construction:
+    """Return circuit b of a batch, as views."""
+    return Construction(
+        batch.targets[b],
+        batch.tables[b],
+        batch.fanins[b],
+        batch.state[b],
+        batch.goals[b],
+        batch.frames[b],
+        batch.results[b],
+    )
+
+
 @inner
 def column_mask(n: Any) -> np.uint64:
     """Return the bits of a word that a truth table of n inputs uses."""
@@ -49,8 +72,9 @@ def column_mask(n: Any) -> np.uint64:
 
 
 @inner
-def add_gate(a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
+def add_gate(a: Any, b: Any, circuit: Construction) -> np.int64:
     """Return the literal of ``a & b``: of a variable with this truth table or its complement, if there is one."""
+    tables, fanins, state = circuit.tables, circuit.fanins, circuit.state
     count = state[VARIABLES]
     flip_a = _ONES if a & 1 else _NONE
     flip_b = _ONES if b & 1 else _NONE
@@ -74,56 +98,55 @@ def add_gate(a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np
 
 
 @inner
-def add_multiplexer(s: Any, a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
+def add_multiplexer(s: Any, a: Any, b: Any, circuit: Construction) -> np.int64:
     """Return the literal of ``s ? a : b``."""
     if a == b:
         return np.int64(a)
-    left = add_gate(s, a, tables, fanins, state)
-    right = add_gate(s ^ 1, b, tables, fanins, state)
-    return add_gate(left ^ 1, right ^ 1, tables, fanins, state) ^ 1
+    left = add_gate(s, a, circuit)
+    right = add_gate(s ^ 1, b, circuit)
+    return add_gate(left ^ 1, right ^ 1, circuit) ^ 1
 
 
 @inner
-def express(
-    f: Any, care: Any, word: Any, most: Any, tables: Words, fanins: Literals, state: Ints, space: NDArray[np.int64]
-) -> np.int64:
+def express(f: Any, care: Any, word: Any, most: Any, circuit: Construction, space: NDArray[np.int64]) -> np.int64:
     """Add at most ``most`` ANDs, 0 to 4, that express a goal, as few as the forms of :mod:`~.divisors` allow.
 
     Returns:
         The literal of the goal; NOTHING if no form with so few ANDs expresses it, and then nothing is added.
     """
-    count, column = state[VARIABLES], tables[word]
+    count, column = circuit.state[VARIABLES], circuit.tables[word]
     literal = find_literal(f, care, column, count)
     if literal != NOTHING or most == 0:
         return literal
     literals = np.empty(4, np.int64)
     flip = find_one(f, care, column, count, space[0], literals)
     if flip != NOTHING:
-        return add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
+        return add_gate(literals[0], literals[1], circuit) ^ flip
     chain = np.empty((3, 3), np.int64)
     for length in range(2, min(most, 3) + 1):
         if find_chain(f, care, column, count, length, space, chain):
-            literal = add_gate(chain[0, 0], chain[0, 1], tables, fanins, state) ^ chain[0, 2]
+            literal = add_gate(chain[0, 0], chain[0, 1], circuit) ^ chain[0, 2]
             for k in range(1, length):
-                literal = add_gate(chain[k, 0], literal, tables, fanins, state) ^ chain[k, 2]
+                literal = add_gate(chain[k, 0], literal, circuit) ^ chain[k, 2]
             return literal
     if most >= 3 and find_multiplexer(f, care, column, count, literals):
-        return add_multiplexer(literals[0], literals[1], literals[2], tables, fanins, state)
+        return add_multiplexer(literals[0], literals[1], literals[2], circuit)
     if most >= 4:
         flip = find_wide_multiplexer(f, care, column, count, space[0], literals)
         if flip != NOTHING:
-            literal = add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
-            return add_multiplexer(literals[2], literals[3], literal, tables, fanins, state)
+            literal = add_gate(literals[0], literals[1], circuit) ^ flip
+            return add_multiplexer(literals[2], literals[3], literal, circuit)
         flip = find_exclusive_or(f, care, column, count, space[0], literals)
         if flip != NOTHING:
-            literal = add_gate(literals[0], literals[1], tables, fanins, state) ^ flip
-            return add_multiplexer(literals[2], literal ^ 1, literal, tables, fanins, state)
+            literal = add_gate(literals[0], literals[1], circuit) ^ flip
+            return add_multiplexer(literals[2], literal ^ 1, literal, circuit)
     return np.int64(NOTHING)
 
 
 @inner
-def begin(n: Any, m: Any, tables: Words, state: Ints) -> None:
+def begin(n: Any, m: Any, circuit: Construction) -> None:
     """Start a circuit of n inputs and m outputs: it has the constant and the inputs."""
+    tables, state = circuit.tables, circuit.state
     state[:] = 0
     state[VARIABLES], state[INPUTS] = n + 1, n
     state[WORDS] = np.int64(1) << max(n - 6, 0)
@@ -136,21 +159,12 @@ def begin(n: Any, m: Any, tables: Words, state: Ints) -> None:
 
 
 @inner
-def advance(
-    targets: Words,
-    tables: Words,
-    fanins: Literals,
-    state: Ints,
-    goals: Words,
-    frames: Ints,
-    results: Ints,
-    space: NDArray[np.int64],
-    floor: Any,
-) -> bool:
+def advance(circuit: Construction, space: NDArray[np.int64], floor: Any) -> bool:
     """Build on until a choice is due, and return whether one is.
 
     It also stops once the stack has come down to the height ``floor``; -1 builds all blocks.
     """
+    state, goals, frames = circuit.state, circuit.goals, circuit.frames
     literal = np.int64(NOTHING)
     while True:
         height = state[HEIGHT]
@@ -158,41 +172,43 @@ def advance(
             return False
         if height == 0:
             if literal != NOTHING:
-                results[state[BLOCK]] = literal
+                circuit.results[state[BLOCK]] = literal
                 state[BLOCK] += 1
                 literal = np.int64(NOTHING)
             if state[BLOCK] == state[BLOCKS]:
                 return False
-            _push(targets[state[BLOCK]], column_mask(state[INPUTS]), state, goals, frames)
+            _push(circuit.targets[state[BLOCK]], column_mask(state[INPUTS]), circuit)
             continue
         top, word = height - 1, state[BLOCK] % state[WORDS]
         f, care, phase = goals[top, F], goals[top, CARE], frames[top, PHASE]
         half = literal
-        literal = express(f, care, word, _LARGEST if phase == _NEW else _AFTER_HALF, tables, fanins, state, space)
+        literal = express(f, care, word, _LARGEST if phase == _NEW else _AFTER_HALF, circuit, space)
         if literal != NOTHING:
             state[HEIGHT] -= 1
         elif phase == _NEW:
             return True
         elif phase == _FIRST_HALF:
             frames[top, FIRST], frames[top, PHASE] = half, _SECOND_HALF
-            _push(f, care & ~literal_word(frames[top, SELECTOR], tables[word]), state, goals, frames)
+            _push(f, care & ~literal_word(frames[top, SELECTOR], circuit.tables[word]), circuit)
         else:
-            literal = add_multiplexer(frames[top, SELECTOR], frames[top, FIRST], half, tables, fanins, state)
+            literal = add_multiplexer(frames[top, SELECTOR], frames[top, FIRST], half, circuit)
             state[HEIGHT] -= 1
 
 
 @inner
-def choose(selector: Any, tables: Words, state: Ints, goals: Words, frames: Ints) -> None:
+def choose(selector: Any, circuit: Construction) -> None:
     """Split the goal on top of the stack by a literal; the half where the literal is 1 is built first."""
+    state, goals, frames = circuit.state, circuit.goals, circuit.frames
     top = state[HEIGHT] - 1
     frames[top, SELECTOR], frames[top, PHASE] = selector, _FIRST_HALF
-    inside = literal_word(selector, tables[state[BLOCK] % state[WORDS]])
+    inside = literal_word(selector, circuit.tables[state[BLOCK] % state[WORDS]])
     state[CHOICES] += 1
-    _push(goals[top, F], goals[top, CARE] & inside, state, goals, frames)
+    _push(goals[top, F], goals[top, CARE] & inside, circuit)
 
 
 @inner
-def _push(f: Any, care: Any, state: Ints, goals: Words, frames: Ints) -> None:
+def _push(f: Any, care: Any, circuit: Construction) -> None:
+    state, goals, frames = circuit.state, circuit.goals, circuit.frames
     top = state[HEIGHT]
     goals[top, F], goals[top, CARE] = f, care
     frames[top, :] = 0
@@ -200,15 +216,15 @@ def _push(f: Any, care: Any, state: Ints, goals: Words, frames: Ints) -> None:
 
 
 @inner
-def finish(tables: Words, fanins: Literals, state: Ints, results: Ints, outputs: Literals) -> None:
+def finish(circuit: Construction, outputs: Literals) -> None:
     """Join the blocks of every output by multiplexers, and write the literals of the outputs."""
-    words = state[WORDS]
+    words = circuit.state[WORDS]
     for j in range(outputs.shape[0]):
-        row = results[j * words : (j + 1) * words]
+        row = circuit.results[j * words : (j + 1) * words]
         size, select = words, np.int64(2 * 7)
         while size > 1:
             size //= 2
             for w in range(size):
-                row[w] = add_multiplexer(select, row[2 * w + 1], row[2 * w], tables, fanins, state)
+                row[w] = add_multiplexer(select, row[2 * w + 1], row[2 * w], circuit)
             select += 2
         outputs[j] = row[0]

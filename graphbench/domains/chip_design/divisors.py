@@ -18,7 +18,7 @@ from graphbench.core.kernels import inner
 from graphbench.domains.chip_design.aig_kernels import Ints, Words
 
 NOTHING = -1_000_000
-"""What stands for no literal."""
+"""The number that stands for no literal."""
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
 

@@ -19,7 +19,7 @@ _BLOCK = 64
 
 
 class CircuitBuilding:
-    """Circuits that are being built together. A variant above 0 permutes the inputs, drawn from table and variant."""
+    """Circuits that are built together. A variant above 0 permutes the inputs at random, by table and variant."""
 
     def __init__(self, texts: Sequence[str], variants: Sequence[int]) -> None:
         tables = [from_text(text) for text in texts]
@@ -31,7 +31,7 @@ class CircuitBuilding:
         self._building = Constructions(tables, orders, keys)
 
     def advance(self) -> bool:
-        """Build on until a choice is due in every circuit or it is complete, and return whether one is due."""
+        """Build every circuit until it waits for a choice or is complete; return whether any circuit waits."""
         return self._building.advance()
 
     def choices(self) -> Choices:

@@ -185,7 +185,7 @@ def _value(family: Any, n: Any, y: Any, parts: NDArray[np.int64], j: Any) -> np.
     if family == _MULTIPLEXER:
         bits = select_bits(n)
         return (y >> (bits + ((y & ((np.int64(1) << bits) - 1)) + part) % (n - bits))) & 1
-    if family == _SQUARER:  # bit 1 of a square is 0, and bit 0 that of the number
+    if family == _SQUARER:  # bit 1 of a square is 0, and bit 0 equals bit 0 of the number
         return (y * y >> (part + 2)) & 1
     if family == _CASCADE:
         return _cascade(n, y, parts, j)

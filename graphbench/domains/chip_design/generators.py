@@ -31,7 +31,7 @@ def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
-def _known(families: tuple[str, ...]) -> tuple[str, ...]:
+def _checked_families(families: tuple[str, ...]) -> tuple[str, ...]:
     for name in families:
         if name not in FAMILIES:
             raise ValueError(f"there is no family {name!r}; there are {', '.join(FAMILIES)}")
@@ -54,7 +54,7 @@ class TableParameters(StrictModel):
 
     shapes: Annotated[tuple[_Shape, ...], Field(min_length=1)]
     ones: Annotated[tuple[_Share, _Share], AfterValidator(_ordered)] | None = None
-    families: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_known)] | None = None
+    families: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_checked_families)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> TableParameters:

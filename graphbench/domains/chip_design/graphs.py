@@ -4,8 +4,8 @@ Storage. A sample has the inputs of inference: the truth table, as text at the g
 hashed circuit as the stored graph (``gate`` at nodes, ``inverted`` at arcs). Both are drawn in compiled code. The
 reference circuit, which takes a solver, is a label: its numbers of ANDs (``reference_ands``) and levels
 (``reference_depth``), and the circuit itself as text (``reference``), which is decoded by :func:`decoded`. The
-representation ``reference`` of the dataset has the reference circuit as graph. So a task compares a generated circuit
-with ``table`` for being right and with ``reference_ands`` for its size, and learns from the representation.
+representation ``reference`` of the dataset has the reference circuit as graph. So a task checks with ``table`` whether
+a generated circuit is correct, compares its size with ``reference_ands``, and trains on the representation.
 """
 
 from __future__ import annotations

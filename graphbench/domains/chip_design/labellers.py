@@ -22,7 +22,7 @@ from graphbench.domains.chip_design.truth_tables import from_text
 REFERENCE, ANDS, DEPTH, FAILED = "reference", "reference_ands", "reference_depth", "reference_failed"
 
 
-def _known(name: str) -> str:
+def _checked_script(name: str) -> str:
     if name not in SCRIPTS:
         raise ValueError(f"there is no script {name!r}; there are {', '.join(SCRIPTS)}")
     return name
@@ -38,7 +38,7 @@ class ReferenceEffort(StrictModel):
         memory_mb: Guard of the memory of ABC, in MiB.
     """
 
-    script: Annotated[str, AfterValidator(_known)] = "reference"
+    script: Annotated[str, AfterValidator(_checked_script)] = "reference"
     tool: str
     seconds: Annotated[float, Field(gt=0, le=100_000)] = 20.0
     memory_mb: Annotated[int, Field(ge=256, le=1 << 20)] = 4096
@@ -58,7 +58,7 @@ def _label_many(
     installed = find_abc().tool
     if installed != effort.tool:
         raise SolverError(
-            f"the reference circuits are those of ABC as in {effort.tool}, but {installed} is used; install "
+            f"the reference circuits are made by {effort.tool}, but the installed version is {installed}; install "
             f"{effort.tool.replace(' ', '==')} and unset {SETTING}, or write tool: {installed} on the card"
         )
     tables = [from_text(text) for text in graphs.values[TABLE].strings()]

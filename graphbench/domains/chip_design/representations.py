@@ -14,7 +14,7 @@ from graphbench.domains.chip_design.labellers import REFERENCE
 
 
 def _derive(samples: Samples) -> Samples:
-    """Return the graphs of the reference circuits; a sample without one keeps its own graph.
+    """Return the graphs of the reference circuits; a sample without a reference circuit keeps its graph.
 
     Raises:
         CircuitError: If the samples have no labels.

@@ -1,9 +1,9 @@
 """Scores of generated circuits, as GraphBench defines them (section 3.2.1, equation 1).
 
 The score of N circuits is ``100 / N`` times the sum of (reference ANDs / generated ANDs) over the correct ones. ANDs
-are counted as they stand, dead and duplicate ones included. Where the function needs no AND, the equation divides by 0:
-if either count is 0, the ratio is (reference ANDs + 1) / (generated ANDs + 1). So a circuit without ANDs scores 100
-where the reference has none, either, and every AND too many costs.
+are counted as they are, dead and duplicate ANDs included. For a function that needs no AND, the equation divides by 0:
+if either count is 0, the ratio is (reference ANDs + 1) / (generated ANDs + 1). So a circuit without ANDs scores 100 if
+the reference has no ANDs either, and every additional AND lowers the score.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class CircuitScores:
     """Scores of generated circuits.
 
     Attributes:
-        reasons: uint8 ``[S]``, why a circuit scores 0, by its place in ``submissions.REASONS``; 0 if it is correct.
+        reasons: uint8 ``[S]``, the reason why a circuit scores 0, a position in ``submissions.REASONS``; 0 for a
+            correct circuit.
         ratios: float64 ``[S]``, reference over generated ANDs of correct circuits, 0 for others.
         ands: int64 ``[S]``, ANDs of well-formed circuits, 0 for others.
         depths: int64 ``[S]``, levels of well-formed circuits, 0 for others.
@@ -71,7 +72,7 @@ class CircuitScores:
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """Reason -> number of circuits that score 0 for it, the most frequent first."""
+        """Reason -> number of circuits that score 0 for this reason, the most frequent reason first."""
         return counted(self.reasons)
 
     @property
@@ -207,7 +208,7 @@ def _reasons(
     table_outputs: Ints,
     words: Words,
 ) -> NDArray[np.uint8]:
-    """Return why every circuit scores 0, or 0; circuits of the right shape are simulated."""
+    """Return the reason of every circuit, 0 for a correct one; circuits of the right shape are simulated."""
     count = num_inputs.shape[0]
     reasons = faults.copy()
     nodes, largest = np.int64(1), np.int64(1)

@@ -36,7 +36,7 @@ def circuits_of_tables(num_inputs: Ints, num_outputs: Ints, words: Words) -> Cir
 def _multiplexer(
     x: Any, high: Any, low: Any, n: Any, count: Any, fanins: Literals, keys: Words, places: Ints
 ) -> tuple[np.int64, np.int64]:
-    """Return the literal of ``x ? high : low``, whose low cofactor is made positive, and the number of ANDs then."""
+    """Return the literal of ``x ? high : low``, whose low cofactor is made positive, and the new number of ANDs."""
     flip = low & 1
     high, low = high ^ flip, low ^ flip
     if high == low:

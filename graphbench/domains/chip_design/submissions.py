@@ -22,13 +22,13 @@ from graphbench.domains.chip_design.graphs import decoded
 (WRONG_INPUTS, WRONG_OUTPUTS, NOT_EQUIVALENT, UNREADABLE, MISSING) = range(len(FAULTS), len(FAULTS) + 5)
 REASONS = (
     *FAULTS,
-    "the number of inputs is not that of the truth table",
-    "the number of outputs is not that of the truth table",
+    "the number of inputs differs from the truth table",
+    "the number of outputs differs from the truth table",
     "the circuit computes another function",
     "the file or graph cannot be read",
     "there is no circuit",
 )
-"""Why a circuit scores 0, by the number of the reason; the first, 0, is that of correct circuits, and is empty."""
+"""Why a circuit scores 0, by the number of the reason; reason 0 is empty and stands for correct circuits."""
 
 GRAPH_FIELDS: Mapping[str, Location] = {
     GATE: Location.NODE,
@@ -133,16 +133,16 @@ class Submission:
 
     @classmethod
     def of(cls, answers: Any) -> Submission:
-        """Read circuits in any form; one that is wrong raises no error.
+        """Read circuits in any form; a wrong circuit raises no error.
 
         Args:
             answers: A submission or :class:`~.aig.Circuits`; a mapping with the flat arrays of graphs, as
                 :data:`GRAPH_FIELDS` has them, and ``num_nodes``, ``num_edges`` and ``edge_index`` ``[2, E]``; or one
                 item per function: an :class:`~.aig.Aig`, the content (bytes) or the path of an AIGER file, a mapping
-                with the arrays of a graph, or None where there is no circuit.
+                with the arrays of a graph, or None for a missing circuit.
 
         Raises:
-            CircuitError: If they come in another form, or flat arrays do not fit together.
+            CircuitError: If the circuits come in another form, or flat arrays do not fit together.
         """
         if isinstance(answers, Submission):
             return cls(Circuits(*(getattr(answers.circuits, name) for name in RUN)), answers.faults, answers.details)
@@ -174,7 +174,7 @@ class Submission:
         return cls(_joined(forms, faults, details), faults, details)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the circuits as flat arrays of graphs, as :meth:`of` takes them; one with a fault has no node."""
+        """Return the circuits as flat arrays of graphs, in the form of :meth:`of`; a circuit with a fault has no node."""
         graphs = run_as_samples(*self.circuits.arrays)
         right = self.faults == 0
         nodes, edges = np.repeat(right, graphs.num_nodes), np.repeat(right, graphs.num_edges)
@@ -188,7 +188,7 @@ class Submission:
 
 
 def _joined(aigs: list[Aig], faults: NDArray[np.uint8], details: dict[int, str]) -> Circuits:
-    """Return circuits as flat arrays; one that was changed to none, or whose class raises errors, gets a fault."""
+    """Return circuits as flat arrays; a circuit that is no longer valid or raises errors gets a fault."""
     try:
         return Circuits.of(aigs)
     except Exception:  # a subclass may run other code

@@ -1,8 +1,8 @@
 """Logic synthesis with ABC: circuits of truth tables, as small as a script of ABC makes them.
 
 The executable ``yosys-abc`` of the package ``pyosys`` is used; ``GRAPHBENCH_ABC`` names another. Names of scripts are
-taken from the file ``abc.rc`` in ABC's sources; their commands are written out here, as installed versions
-come without that file and ignore a name that they do not know.
+taken from the file ``abc.rc`` in ABC's sources; their commands are written out here, because installed versions
+come without this file and ignore unknown names.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def find_abc() -> Abc:
     """Return the executable of ABC that is used.
 
     Raises:
-        MissingDependency: If there is none, or ``GRAPHBENCH_ABC`` names none.
+        MissingDependency: If ABC is not installed, or ``GRAPHBENCH_ABC`` names no executable.
     """
     return _find_abc(os.environ.get(SETTING) or None)
 
@@ -108,7 +108,7 @@ def commands_of(script: str) -> str:
     """Return the commands of a script of :data:`SCRIPTS`.
 
     Raises:
-        ArgumentError: If there is none of that name; the message suggests the nearest.
+        ArgumentError: If no script has this name; the message suggests the nearest name.
     """
     if script not in SCRIPTS:
         raise ArgumentError(f"there is no script {script!r}{closest(script, SCRIPTS)} (there are {', '.join(SCRIPTS)})")
@@ -142,7 +142,7 @@ def synthesise(
 def optimise(
     circuits: Sequence[Aig], script: str = "reference", *, seconds: float = 20.0, memory_mb: int = 4096
 ) -> list[Aig]:
-    """Return circuits that compute the same as given ones, from which a script of ABC starts; each is checked.
+    """Return circuits that a script of ABC makes from given circuits; each is checked to compute the same function.
 
     Args:
         circuits: The circuits, of at most 20 inputs.
@@ -152,7 +152,7 @@ def optimise(
 
     Raises:
         CircuitError: If a circuit has more inputs.
-        ArgumentError: If there is no such script, a guard is out of range, or something is no circuit.
+        ArgumentError: If there is no such script, a guard is out of range, or an item is no circuit.
         MissingDependency: If ABC is not installed.
         SolverError: If ABC met a guard, crashed or gave a wrong circuit.
     """

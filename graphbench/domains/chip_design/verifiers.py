@@ -20,8 +20,8 @@ from graphbench.domains.chip_design.synthesis import optimise, synthesise
 from graphbench.domains.chip_design.truth_tables import from_text
 
 PROGRAMS = ("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference", "shannon_reference", "shannon_deepsyn")
-"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). Those of table 5 of GraphBench start from the truth
-table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
+"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). The programs of table 5 of GraphBench start from the
+truth table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
 _SHANNON = "shannon_"
 
 

@@ -175,8 +175,8 @@ def steady_state(
 
     Sa conducts during the first ``duty`` of a period, Sb during the rest; they change at the same instant. The source
     stands behind ``input_resistance`` at VIN, the load from VOUT to GND parallel to ``output_capacitance``, as in
-    the paper (section 3.2.2). Conserved quantities, such as currents that circulate in loops of inductors, are those of
-    a circuit that starts from rest.
+    the paper (section 3.2.2). Conserved quantities, such as currents that circulate in loops of inductors, have the
+    values of a circuit that starts from rest.
 
     Args:
         devices: ``(type, net, net)`` each: type Sa, Sb, C or L; nets VIN, VOUT, GND or any other name.

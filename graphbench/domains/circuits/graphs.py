@@ -50,8 +50,8 @@ def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Seq
     Returns:
         Samples with the features ``kind`` (nodes, a position in :data:`KINDS`), ``conducting`` (nodes: share of a
         period in which a switch conducts, else 0), ``link`` (edges: terminal, source or load), ``duty`` (graphs),
-        ``elements`` (graphs, 8 values: the logarithms to base 10 of load, inductance and so on, over those of the
-        paper; -30 without an output capacitor), and ``operation`` (graphs, the values of
+        ``elements`` (graphs, 8 values: the logarithms to base 10 of load, inductance and so on, divided by the
+        values of the paper; -30 without an output capacitor), and ``operation`` (graphs, the values of
         :class:`~.converters.Operation`).
     """
     count, devices = types.shape

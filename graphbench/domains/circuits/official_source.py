@@ -54,21 +54,24 @@ def read_official(folder: Path) -> dict[str, Samples]:
         circuit = _canonical(simulated)
         number = topology_number(circuit.types, circuit.nets)
         split["test" if number >= TEST_FROM else "val" if number >= VAL_FROM else "train"].append((simulated, circuit))
-    sizes = {len(circuit.types) for own in split.values() for _, circuit in own}
+    sizes = {len(circuit.types) for circuits in split.values() for _, circuit in circuits}
     if len(sizes) > 1:
         raise StoreError(
             f"{folder} has circuits of {', '.join(map(str, sorted(sizes)))} devices; put files of one size into it"
         )
-    empty = [name for name, own in split.items() if not own]
+    empty = [name for name, circuits in split.items() if not circuits]
     if empty:
         raise StoreError(f"{folder} has no circuit for {empty[0]}: it holds too few; add files of the same size")
-    return {name: _as_samples(own) for name, own in split.items()}
+    return {name: _as_samples(circuits) for name, circuits in split.items()}
 
 
 def _simulated(folder: Path) -> list[SimulatedCircuit]:
     paths = sorted(folder.glob("*.json"))
     if not paths:
-        raise StoreError(f"{folder} holds no JSON file; take those of the reference project with netlists and labels")
+        raise StoreError(
+            f"{folder} holds no JSON file; give the folder with the JSON files of the reference project, which hold "
+            "netlists and labels"
+        )
     return [circuit for path in paths for circuit in read_simulated_circuits(path)]
 
 
@@ -140,7 +143,7 @@ def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
         "labels of the files",
         True,
         f"{counts['agree']} of {count} ratios agree within {AGREEING:g}; {counts['zero']} are 0 in the files alone, "
-        f"{counts['transient']} are those of a transient of 4 ms with overlapping switches, "
+        f"{counts['transient']} are ratios of a transient of 4 ms with overlapping switches, "
         f"{counts['other']} are others",
         "noted" if counts["agree"] < count else "",
     )

@@ -264,8 +264,8 @@ def _fixed_point(change: Floats) -> tuple[Floats, float]:
 def _decay(change: Floats) -> float:
     """Return the decay of the slowest mode per period: minus the logarithm of the spectral radius of ``1 + change``.
 
-    The logarithm of the norm of a matrix's power 2**k, divided by 2**k, tends to that of the spectral radius; with k =
-    46 the difference is below the rounding errors.
+    The logarithm of the norm of a matrix's power 2**k, divided by 2**k, tends to the logarithm of the spectral radius;
+    with k = 46 the difference is below the rounding errors.
     """
     n = change.shape[0]
     if n == 0:

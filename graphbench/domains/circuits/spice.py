@@ -52,7 +52,7 @@ def to_spice(
     begin = seconds - AVERAGED * period
     lines = [
         f"* power converter, duty {duty:g}, {operation.frequency:g} Hz",
-        *(f"* net {_place(net)}: {_plain(name)}" for net, name in enumerate(circuit.names)),
+        *(f"* net {_node_name(net)}: {_plain(name)}" for net, name in enumerate(circuit.names)),
         f"Vsource source 0 {operation.vin!r}",
         f"Rinput source vin {operation.input_resistance!r}",
         f"Rload vout 0 {operation.load!r}",
@@ -74,7 +74,7 @@ def to_spice(
     return "\n".join(lines) + "\n"
 
 
-def _place(net: int) -> str:
+def _node_name(net: int) -> str:
     return _PLACES.get(net, f"n{net - 2}")
 
 
@@ -85,7 +85,7 @@ def _plain(name: str) -> str:
 def _device_lines(circuit: Circuit, operation: Operation) -> list[str]:
     lines = []
     for number, (kind, (a, b)) in enumerate(zip(circuit.types.tolist(), circuit.nets.tolist(), strict=True)):
-        ends = f"{_place(a)} {_place(b)}"
+        ends = f"{_node_name(a)} {_node_name(b)}"
         if kind == CAPACITOR:
             lines.append(f"C{number} {ends} {operation.capacitance!r}")
         elif kind == INDUCTOR:

@@ -123,7 +123,7 @@ def transient(
             raise ArgumentError(f"the duty cycle {duty} leaves a switch no time beside edges of {EDGE:g} s")
         phases = [change, (on_a, alone), change, (on_b, rest)]
         start = _operating_point(equations[2] if settings == "paper" else equations[1])
-    return _means([_phase(*own, length) for own, length in phases], start, periods, operation)
+    return _means([_phase(*equations, length) for equations, length in phases], start, periods, operation)
 
 
 def _operating_point(rates: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """Random graphs, strings and points, drawn number by number as in the reference (dm-clrs 2.0.3).
 
-The order of the calls on the generator decides the samples of a seed. What follows from the numbers is computed for
-many samples at once.
+The samples of a seed depend on the order of the calls on the generator, so the numbers are drawn sample by sample. All
+arrays that follow from these numbers are computed for many samples at once.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def haystack_and_needle(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return two random strings of ``length`` letters together; the second stands somewhere in the first.
 
-    It never stands at the very end. Its length comes first, from a range, then its letters, those of the first, and the
-    place.
+    The second string never stands at the very end of the first. The numbers are drawn in this order: the length of the
+    second string (from a range), its letters, the letters of the first string, the position of the second in the first.
     """
     shortest, longest = sizes
     size = shortest if shortest == longest else rng.randint(shortest, longest + 1)  # one choice costs no draw
@@ -155,7 +155,7 @@ def needle_sizes(length: int, wanted: int | tuple[int, int]) -> tuple[int, int]:
     longest = whole_number("needle_length", pair[1], shortest)
     if 2 * longest >= length:
         raise ArgumentError(
-            f"needle_length {longest} is too much for length {length}, which is that of both strings; "
+            f"needle_length {longest} is too long: both strings together have length {length}; "
             f"give a needle of {(length - 1) // 2} or less, or length {2 * longest + 1} or more"
         )
     return shortest, longest

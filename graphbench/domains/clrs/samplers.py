@@ -3,13 +3,13 @@
 Every sampler takes its numbers from a ``numpy.random.RandomState``, whose stream NumPy keeps for ever. With the same
 seed, draw j here equals draw j of the reference, bit for bit.
 
-To add a sampler for an algorithm of your own, from ``graphbench.domains.clrs.distributions`` or from NumPy alone::
+A sampler for a new algorithm uses ``graphbench.domains.clrs.distributions``, or NumPy alone::
 
     @sampler("my_algorithm", least=2)
     def my_arguments(length, rng, *, edge_probability=0.5):
         return (directed_graph(length, rng, edge_probability),)
 
-Its keyword-only parameters are the options that ``sample`` and ``draw`` accept for that algorithm.
+The keyword-only parameters of the sampler are the options that ``sample`` and ``draw`` accept for this algorithm.
 """
 
 from __future__ import annotations

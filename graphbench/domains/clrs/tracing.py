@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numba import typeof
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
@@ -18,7 +19,7 @@ from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, new_lists
 
 Array = NDArray[Any]
-_State = tuple[Array, Log, tuple[Array, ...]]
+_State = tuple[Array, Log, Any]
 _FIRST_CAPACITY = 8_192
 
 
@@ -41,10 +42,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of an algorithm on some instances of one size, as cells. Their hints are with the runner.
+    """Inputs and outputs of runs of an algorithm on instances of one size, as cells. The runner holds the hints.
 
     Attributes:
-        places: int64 ``[S]``: number of every instance among the requested instances.
+        places: int64 ``[S]``: the position of every instance among the requested instances.
         nodes: Nodes of every graph.
         inputs: Name -> cells ``[S, *cell shape]``.
         outputs: Name -> cells.
@@ -62,10 +63,10 @@ def trace(algorithm: str, *args: Any) -> Trace:
     Args:
         algorithm: Name, e.g. ``bfs``.
         *args: Its arguments, as the reference implementation takes them, e.g. an adjacency matrix and a start node.
-            They are not changed.
+            The arguments are not changed.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
+        UnknownAlgorithm: If no algorithm has this name.
         ArgumentError: If there are too few or too many arguments, or one has the wrong shape, size or value.
     """
     spec = find_algorithm(algorithm)
@@ -104,7 +105,7 @@ def expand(feature: Feature, cells: Array, nodes: int) -> Array:
 
 @lru_cache(maxsize=256)
 def hint_layout(algorithm: Algorithm, nodes: int) -> HintLayout:
-    """Return the places of the hints of an algorithm on graphs of some nodes."""
+    """Return the positions of the hints of an algorithm in the state, for graphs of ``nodes`` nodes."""
     return HintLayout(algorithm.hints, nodes)
 
 
@@ -118,17 +119,18 @@ class Runner:
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
         self._used = np.zeros(3, np.int64)  # steps, integer changes, float changes of all runs so far
-        self._marks = [[0, 0, 0]]  # the same after every run, from before the first on
+        self._marks = [[0, 0, 0]]  # the same three numbers before the first run and after every run
         self._room = [_FIRST_CAPACITY] * 3
         self._lists = new_lists(*self._room)
         self._states: dict[int, _State] = {}
+        self._compiled: Callable[..., None] | None = None
 
     def run(self, instances: Sequence[Sequence[Any]], places: NDArray[np.int64] | None = None) -> Runs:
         """Run the algorithm on instances of one size.
 
         Args:
             instances: The arguments of every instance, at least one.
-            places: int64 ``[S]``: their numbers, for the result; 0, 1, .. if None.
+            places: int64 ``[S]``: the positions of the instances, for the result; 0, 1, ... if None.
 
         Raises:
             ArgumentError: If an argument has the wrong shape, size or value.
@@ -140,20 +142,23 @@ class Runner:
             f.name: np.zeros((count, *cell_shape(f, nodes)), np.float64 if f.kind is Kind.SCALAR else np.int32)
             for f in self.algorithm.outputs
         }
-        self._used[:] = self._marks[-1]  # a run that raised may have left something
+        self._used[:] = self._marks[-1]  # a run that raised may have counted changes
         memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
-        taken = (a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments)  # a run may write into them
+        taken = [a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments]  # a run may write into them
+        if self._compiled is None:
+            example = (log, *(a[0] for a in taken), hints, *(a[0] for a in outputs.values()))
+            self._compiled = compiled_for(self.algorithm.run, example)
         results = zip(*outputs.values(), strict=True)
         for i, (instance, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
             memory.fill(0)
-            self.algorithm.run(log, *instance, *hints, *result)
+            self._compiled(log, *instance, hints, *result)
             needed = self._used.tolist()
             while needed[0] > self._room[0] or needed[1] > self._room[1] or needed[2] > self._room[2]:
                 self._grow(needed, max(2.0, count / (i + 1)))
                 memory, log, hints = self._new_state(nodes)
                 for array in result:
                     array.fill(0)
-                self.algorithm.run(log, *(a[i].copy() for a in prepared.arguments), *hints, *result)
+                self._compiled(log, *(a[i].copy() for a in prepared.arguments), hints, *result)
                 needed = self._used.tolist()
             self._marks.append(needed)
         return Runs(np.arange(count) if places is None else places, nodes, prepared.inputs, outputs)
@@ -174,7 +179,7 @@ class Runner:
         self._marks = [[0, 0, 0]]
 
     def _grow(self, needed: list[int], factor: float) -> None:
-        """Make room for a multiple of the cells used so far, and go back to before the run that did not fit."""
+        """Enlarge the lists to a multiple of the cells used so far, and discard the run that did not fit."""
         self._room = [max(have, int(factor * need)) for have, need in zip(self._room, needed, strict=True)]
         lists = new_lists(*self._room)
         pairs: Iterable[tuple[Array, Array]] = zip(self._lists, lists, strict=True)
@@ -185,21 +190,35 @@ class Runner:
         self._used[:] = self._marks[-1]
 
     def _new_state(self, nodes: int) -> _State:
-        """Return memory for graphs of one size: the whole of it, a log that lies there, and a view of every hint."""
+        """Return memory for graphs of one size: the whole memory, a log in that memory, and the views of the hints."""
         layout = hint_layout(self.algorithm, nodes)
         memory = np.zeros(2 * (2 * layout.floats + layout.ints), np.int32)
         floats = memory[: 4 * layout.floats].view(np.float64).reshape(2, layout.floats)
         ints = memory[4 * layout.floats :].reshape(2, layout.ints)
         log = (ints, floats, *self._lists, self._used)
-        self._states[nodes] = memory, log, tuple(layout.views(ints[0], floats[0]).values())
+        hints = self.algorithm.views_of_hints(**layout.views(ints[0], floats[0]))
+        self._states[nodes] = memory, log, hints
         return self._states[nodes]
+
+
+def compiled_for(function: Any, arguments: Sequence[Any]) -> Callable[..., None]:
+    """Return a kernel compiled for the types of some arguments.
+
+    At every call of a kernel, Numba looks up the types of all arguments; for a small graph, this may take longer than
+    the algorithm. Calls of the returned function skip the lookup, so they must have arguments of the same types.
+    """
+    if not hasattr(function, "get_overload"):  # NUMBA_DISABLE_JIT=1: the Python function
+        return cast(Callable[..., None], function)
+    types = tuple(typeof(argument) for argument in arguments)
+    function.compile(types)
+    return cast(Callable[..., None], function.get_overload(types))
 
 
 def run_all(algorithm: str, instances: Sequence[Sequence[Any]]) -> tuple[list[Runs], Trajectories]:
     """Run an algorithm on instances of any sizes; return the runs, size by size, and the hints, instance by instance.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
+        UnknownAlgorithm: If no algorithm has this name.
         ArgumentError: If an argument has the wrong shape, size or value.
     """
     runner = Runner(find_algorithm(algorithm))

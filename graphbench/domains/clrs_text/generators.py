@@ -26,7 +26,7 @@ class PromptParameters(StrictModel):
 
     Attributes:
         sizes: Problem sizes: a list, or ``{first: 4, last: 41}`` for all between.
-        seeds: Seeds of NumPy's ``RandomState``; all sizes are drawn from the same ones.
+        seeds: Seeds of NumPy's ``RandomState``, which are the same for all sizes.
         use_hints: Whether references have a trace.
         decimals: Digits after the point to which inputs are cut; None for all.
     """
@@ -45,7 +45,7 @@ class PromptParameters(StrictModel):
             return tuple(range(value["first"], value["last"] + 1))
         return value
 
-    def place(self, index: int) -> tuple[int, int, int]:
+    def draw_of(self, index: int) -> tuple[int, int, int]:
         """Return size, seed and draw of a prompt."""
         row, column = divmod(index, len(self.sizes))
         draw, seed = divmod(row, len(self.seeds))
@@ -56,12 +56,12 @@ def _drawn(name: str, parameters: PromptParameters, indices: NDArray[np.int64]) 
     """Yield size and arguments of every prompt asked for."""
     from graphbench.domains.clrs.samplers import sample
 
-    places = [parameters.place(i) for i in indices.tolist()]
+    draws = [parameters.draw_of(i) for i in indices.tolist()]
     needed: dict[tuple[int, int], int] = {}
-    for size, seed, draw in places:
+    for size, seed, draw in draws:
         needed[size, seed] = max(needed.get((size, seed), 0), draw + 1)
     drawn = {key: sample(name, key[0], count, key[1], parameters.decimals) for key, count in needed.items()}
-    for size, seed, draw in places:
+    for size, seed, draw in draws:
         yield size, drawn[size, seed][draw]
 
 

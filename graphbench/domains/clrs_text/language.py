@@ -61,9 +61,9 @@ class Answer:
         algorithm: Name of the algorithm.
         size: Problem size.
         seed: Seed of the prompt's set.
-        index: Place of the prompt in its set.
+        index: Position of the prompt in its set.
         use_hints: Whether a trace was asked for.
-        question: First 16 digits of the SHA-256 of all the model read.
+        question: First 16 digits of the SHA-256 of the whole text that the model read.
         output: The text that the model wrote.
         correct: Whether the last array-like object of the output is the reference's answer.
     """
@@ -108,7 +108,8 @@ def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) ->
     Args:
         shots: Examples per prompt; the paper's two-shot evaluation has 2.
         decimals: Digits of the examples' inputs, as in the prompts.
-        seed: Seed the examples are drawn from; not one of the evaluation's. The default is the training set's.
+        seed: Seed of the examples, which must differ from the seeds of the evaluation. The default is the seed of the
+            training set.
     """
 
     @lru_cache
@@ -136,7 +137,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
         texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)
     made = []
     for (prompt, reference), index in zip(texts, dataset.indices(), strict=True):
-        size, seed, draw = parameters.place(int(index))
+        size, seed, draw = parameters.draw_of(int(index))
         made.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
     return made
 
@@ -158,14 +159,14 @@ def evaluate_language_model(
 ) -> list[Answer]:
     """Let a model answer prompts, and return the answers to them.
 
-    Answers are appended to a file batch by batch. Where the file has an answer already, the model is not asked again,
-    so a run that was stopped continues where it was.
+    Answers are appended to a file batch by batch. If the file already has the answer to a prompt, the model does not
+    read this prompt again, so a run that was stopped continues at the next prompt.
 
     Args:
         complete: The model.
         questions: The prompts, or a split of ``clrs_text``; prompts of similar length are best next to each other.
         path: The file of answers (JSON lines).
-        examples: Gives the examples to put before a prompt; None for zero-shot.
+        examples: Function that returns the examples before a prompt; None for zero-shot.
         batch_size: Prompts per call of the model.
         max_characters: Longest output; None for twice the longest reference of the batch and 64 characters.
         progress: Show a progress bar; None shows it in a terminal.

@@ -1,7 +1,7 @@
 """Prompts and references of CLRS-Text (Markeeva et al., 2024, section 3).
 
-A prompt is the algorithm's name, its inputs, and the first state of one hint, the one that turns into the output; the
-reference is the hint's later states and the output. ``pos`` and ``adj`` are not printed.
+A prompt is the name of the algorithm, its inputs, and the first state of the hint that becomes the output. The
+reference is the later states of this hint, and the output. ``pos`` and ``adj`` are not printed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def render(algorithm: str, args: Sequence[Any], use_hints: bool = True, decimals
         The prompt, which ends with a newline, and the reference, which ends with an empty line.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
+        UnknownAlgorithm: If no algorithm has this name.
         ArgumentError: If an argument has the wrong shape, size or value, or ``decimals`` is out of range.
     """
     return Renderer(algorithm, use_hints, decimals).render(args)
@@ -123,7 +123,7 @@ class Renderer:
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether the numbers of an input print as whole numbers: unless they were given as others."""
+    """Return whether the numbers of an input print as whole numbers, because all of them were given as integers."""
     return np.asarray(value).dtype.kind != "f"
 
 

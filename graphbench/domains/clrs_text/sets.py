@@ -28,8 +28,8 @@ class Prompt:
         reference: The right answer, the trace included if there is one; ends with an empty line.
         algorithm: Name of the algorithm.
         size: Problem size.
-        seed: Seed of the set it is from.
-        index: Its place among the prompts of this algorithm, size and seed.
+        seed: Seed of the set of the prompt.
+        index: Position of the prompt among the prompts of this algorithm, size and seed.
         use_hints: Whether the reference has a trace.
     """
 
@@ -120,8 +120,8 @@ def prompts(
             hull is asked for are redrawn until no three of them, once cut, lie on a line.
 
     Raises:
-        UnknownAlgorithm: If there is no algorithm of that name.
-        ArgumentError: If the algorithm cannot be drawn at that size, or a number is out of range.
+        UnknownAlgorithm: If no algorithm has this name.
+        ArgumentError: If the algorithm cannot be drawn at this size, or a number is out of range.
     """
     renderer = Renderer(algorithm, use_hints)
     texts = renderer.render_all(sample(algorithm, size, count, seed, decimals))
@@ -143,7 +143,7 @@ def paper_prompts(
         algorithms: Which algorithm or algorithms; all thirty if None.
         use_hints: Whether references have a trace, as the paper's do.
         decimals: Digits after the point to which inputs are cut; None for all.
-        limit: Prompts per algorithm, size and seed if fewer than the paper's are wanted.
+        limit: Largest number of prompts per algorithm, size and seed; None for the number of the paper.
 
     Raises:
         UnknownAlgorithm: If the paper has no such algorithm.

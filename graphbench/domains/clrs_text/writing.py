@@ -23,7 +23,7 @@ Lists = tuple[Array, Array, Array, Array, Array]  # step_ptr, then ptr, counts, 
 _STEP_SEPARATOR = 2  # length of ", "
 _AT_A_TIME = 1 << 24  # bytes written at a time, unless a single instance needs more
 _DECIMALS, _SCALE = 6, 1_000_000  # numbers with more decimals are left to Python
-_MOST, _MOST_WHOLE = 1e9, 1e15  # as are larger ones
+_LARGEST, _LARGEST_WHOLE = 1e9, 1e15  # larger numbers are left to Python, too
 _MIN_PLAIN = 1e-4  # smaller ones have an exponent
 _SHORT, _LONG = 17, 24  # most characters of a number that is written here, and of any
 
@@ -121,9 +121,9 @@ def _left_to_python(inputs: Array, whole: Array) -> Array:
         for cell in range(inputs.shape[1]):
             size = abs(inputs[i, cell])
             if whole[cell]:
-                odd[i, cell] = size >= _MOST_WHOLE
+                odd[i, cell] = size >= _LARGEST_WHOLE
             else:
-                is_short = _MIN_PLAIN <= size < _MOST and np.rint(size * _SCALE) / _SCALE == size
+                is_short = _MIN_PLAIN <= size < _LARGEST and np.rint(size * _SCALE) / _SCALE == size
                 odd[i, cell] = size != 0 and not is_short
     return odd
 

@@ -67,7 +67,7 @@ class Desk(NamedTuple):
     members: NDArray[np.int64]
     node_of: NDArray[np.int64]
     order: NDArray[np.int64]
-    known: NDArray[np.uint16]
+    derived: NDArray[np.uint16]
     open_facts: NDArray[np.int64]
 
 
@@ -151,7 +151,7 @@ def _order_facts(desk: Desk, num_facts: int) -> None:
 @inner
 def _has_one_answer(task: Task, desk: Desk, num_nodes: int, num_facts: int) -> bool:
     """Return whether the answer is all that the rules derive from the facts about the two people asked about."""
-    ends, node_of, derived, open_facts = desk.facts[0], desk.node_of, desk.known, desk.open_facts
+    ends, node_of, derived, open_facts = desk.facts[0], desk.node_of, desk.derived, desk.open_facts
     for u in range(num_nodes):
         for v in range(num_nodes):
             derived[u, v] = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,20 +52,35 @@ class Stories:
     sentence: _Array
 
 
-@dataclass(frozen=True)
-class _Puzzles:
+class _Puzzles(NamedTuple):
     """Puzzles in the format of the kernel; edges are in the order of the path, then noise, and nodes count over all."""
 
     node_ptr: _Array
     edge_ptr: _Array
-    order: _Array
-    """Place among the edges as given."""
+    order: _Array  # place among the edges as given
     x: _Array
     y: _Array
     word: _Array
     gender: _Array
-    path: _Array
-    """Facts on the path of each puzzle."""
+    path: _Array  # number of facts on the path of each puzzle
+
+
+class _Wording(NamedTuple):
+    """The numbers of the forms, of the names and of the ways to tell a path."""
+
+    counts: _Array  # templates of each kind
+    bases: _Array  # first form of each kind
+    name_counts: _Array  # [2], names of male and of female people
+    ways: _Array  # ways to cut 0, 1, ... facts into runs
+
+
+class _Choices(NamedTuple):
+    """The random choices of all puzzles."""
+
+    name: _Array  # [N], place among the names of the gender of the person
+    entity: _Array  # [N], number of the person in the tokens
+    sentence: _Array  # [E], group of sentences that tells the fact
+    groups: _Array  # [E, 3], first fact, number of facts and form of each group, puzzle by puzzle
 
 
 @dataclass(frozen=True)
@@ -122,21 +137,26 @@ def write_stories(
     _check_people(told, (len(names.male), len(names.female)))
     _check_facts(told, np.asarray(step)[told.order])
 
-    name, entity, sentence = np.empty(people, np.int64), np.empty(people, np.int64), np.empty(facts, np.int64)
-    groups = np.empty((facts, 3), np.int64)
-    name_counts = np.array([len(names.male), len(names.female)], np.int64)
-    num_groups = _choose(
-        seeds.astype(np.uint64), told.node_ptr, told.edge_ptr, told.path, told.x, told.y, told.word, told.gender,
-        forms.counts, forms.bases, name_counts, _ways_to_cut(int(told.path.max(initial=0)), max_facts),
-        name, entity, sentence, groups,
-    )  # fmt: skip
+    wording = _Wording(
+        forms.counts,
+        forms.bases,
+        np.array([len(names.male), len(names.female)], np.int64),
+        _ways_to_cut(int(told.path.max(initial=0)), max_facts),
+    )
+    choices = _Choices(
+        np.empty(people, np.int64),
+        np.empty(people, np.int64),
+        np.empty(facts, np.int64),
+        np.empty((facts, 3), np.int64),
+    )
+    num_groups = _choose(seeds.astype(np.uint64), told, wording, choices)
     by_gender = (names.male, names.female)
-    chosen = [by_gender[g][i] for g, i in zip(told.gender.tolist(), name.tolist(), strict=True)]
-    numbered = [f"@ent{number}" for number in entity.tolist()]
-    text, tokens = _render(told, forms, groups, num_groups, chosen, numbered)
-    as_given = np.empty_like(sentence)
-    as_given[told.order] = sentence
-    return Stories(text, tokens, chosen, entity, as_given)
+    chosen = [by_gender[g][i] for g, i in zip(told.gender.tolist(), choices.name.tolist(), strict=True)]
+    numbered = [f"@ent{number}" for number in choices.entity.tolist()]
+    text, tokens = _render(told, forms, choices.groups, num_groups, chosen, numbered)
+    as_given = np.empty_like(choices.sentence)
+    as_given[told.order] = choices.sentence
+    return Stories(text, tokens, chosen, choices.entity, as_given)
 
 
 def _puzzles(
@@ -247,14 +267,14 @@ def _choose_people(
 
 @inner
 def _choose_form(
-    state: NDArray[np.uint64], first: int, length: int, x: _Array, y: _Array, word: _Array, gender: _Array,
-    counts: _Array, bases: _Array, is_used: NDArray[np.bool_],
-) -> int:  # fmt: skip
+    state: NDArray[np.uint64], first: int, length: int, told: _Puzzles, wording: _Wording, is_used: NDArray[np.bool_]
+) -> int:
     """Return the number of a form: the template is drawn, and the genders determine the form of the template.
 
     A template that the story already uses gives way to the next, unless it uses all of them.
     """
-    kind = word[first] // 2 if length == 1 else NUM_RELATIONS + length - 2
+    x, y, gender, counts = told.x, told.y, told.gender, wording.counts
+    kind = told.word[first] // 2 if length == 1 else NUM_RELATIONS + length - 2
     template = below(state, counts[kind])
     for _ in range(counts[kind]):
         if not is_used[kind, template]:
@@ -264,32 +284,31 @@ def _choose_form(
     bits = gender[x[first]]
     for position in range(length):
         bits |= gender[y[first + position]] << (position + 1)
-    return bases[kind] + (template << (length + 1)) + bits
+    return wording.bases[kind] + (template << (length + 1)) + bits
 
 
 @kernel
-def _choose(
-    seeds: NDArray[np.uint64], node_ptr: _Array, edge_ptr: _Array, path: _Array, x: _Array, y: _Array, word: _Array,
-    gender: _Array, counts: _Array, bases: _Array, name_counts: _Array, ways: _Array,
-    name: _Array, entity: _Array, sentence: _Array, groups: _Array,
-) -> _Array:  # fmt: skip
-    """Make all random choices; return the number of groups of each puzzle.
+def _choose(seeds: NDArray[np.uint64], told: _Puzzles, wording: _Wording, choices: _Choices) -> _Array:
+    """Make all random choices and write them into ``choices``; return the number of groups of each puzzle.
 
-    Row ``edge_ptr[i] + g`` of ``groups`` gets first fact, number of facts and form of group g of puzzle i, as told.
+    Row ``edge_ptr[i] + g`` of ``groups`` is group g of puzzle i, in the order of the story.
     """
+    node_ptr, edge_ptr, path, gender = told.node_ptr, told.edge_ptr, told.path, told.gender
+    sentence, groups, ways, max_templates = choices.sentence, choices.groups, wording.ways, wording.counts.max()
     num_groups = np.zeros(seeds.shape[0], np.int64)
     for i in range(seeds.shape[0]):
         state = seed(seeds[i], 0, 0, 0)
         people = slice(node_ptr[i], node_ptr[i + 1])
-        _choose_people(state, gender[people], name_counts, name[people], entity[people])
+        name, entity = choices.name[people], choices.entity[people]
+        _choose_people(state, gender[people], wording.name_counts, name, entity)
         begin, end = edge_ptr[i], edge_ptr[i + 1]
-        runs, is_used = np.empty((end - begin, 3), np.int64), np.zeros((_NUM_KINDS, counts.max()), np.bool_)
+        runs, is_used = np.empty((end - begin, 3), np.int64), np.zeros((_NUM_KINDS, max_templates), np.bool_)
         fact, number = begin, 0
         while fact < end:
             left = begin + path[i] - fact
             length = _run_length(state, left, ways) if left > 0 else 1
             runs[number, 0], runs[number, 1] = fact, length
-            runs[number, 2] = _choose_form(state, fact, length, x, y, word, gender, counts, bases, is_used)
+            runs[number, 2] = _choose_form(state, fact, length, told, wording, is_used)
             fact += length
             number += 1
         order = permutation(state, number)

@@ -67,7 +67,7 @@ def _cut_in_order(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int
 
 
 def greedy_independent_set(num_nodes: int, edges: Edges) -> Label:
-    """Return the set that takes a node with fewest neighbours left, the first of equals, until none is left."""
+    """Return the set that takes the node with fewest remaining neighbours until no node remains."""
     lists = neighbour_lists(num_nodes, checked_edges(num_nodes, edges))
     return _set_label(num_nodes, _set_by_degree(lists), "greedy")
 

@@ -1,8 +1,8 @@
-"""Colourings with few colours, with proof where a clique needs as many.
+"""Colourings with few colours, proved to be optimal if a clique needs as many colours.
 
 DSATUR or smallest-last order gives the first colouring. A quarter of the effort goes to PartialCol and TabuCol in turn,
-for longer and longer: on graphs of cliques, where both may be caught, many short searches are best. The rest goes to
-TabuCol, which on random graphs is better the longer it runs (`colouring_search`).
+for longer and longer: on graphs of cliques, where both searches may be caught in local optima, many short searches are
+best. The rest goes to TabuCol, which improves with longer runs on random graphs (`colouring_search`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _short_rounds(steps: int) -> Iterator[tuple[bool, int]]:
 
 
 def _least_colours(num_nodes: int, edges: NDArray[np.int32], colours: int, clique_steps: int, seed: int) -> int:
-    """Return a lower bound; ``colours``, an upper bound, is at most DSATUR's: one or two if these suffice."""
+    """Return a lower bound of the number of colours; ``colours`` is an upper bound, at most the number of DSATUR."""
     if colours <= 3:
         return colours
     rows = adjacency_rows(num_nodes, edges)

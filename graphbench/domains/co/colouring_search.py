@@ -8,9 +8,10 @@
 - PartialCol (Bloechliger and Zufferey 2008) keeps a part coloured without conflict, colours one more node and uncolours
   the nodes it conflicts with, choosing the node with the fewest conflicts.
 
-In both, what a node left it may not take again for a while, longer the more nodes are wrong (Galinier and Hao 1999),
-unless that is better than anything before. Both keep, for every node and colour, the number of neighbours of this
-colour, so a step costs the number of wrong nodes times the number of colours.
+Both searches are tabu searches: for some steps, a node may not take again a colour that it has left, unless the result
+is better than every colouring before. The number of these steps grows with the number of wrong nodes (Galinier and Hao
+1999). Both searches keep the number of neighbours of every colour for every node, so a step costs the number of wrong
+nodes times the number of colours.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Local search for large independent sets: NuMVC (Cai, Su, Luo and Sattar 2013) on the complement, a vertex cover.
 
-One node too few are in the cover, so some edges are uncovered. Each step takes a node out of the cover and puts in an
-end of a random uncovered edge; which nodes, their scores decide, sums of edge weights that grow while an edge stays
-uncovered. A node that left the cover comes back only after a neighbour has changed ("configuration checking").
-Whenever all edges are covered, the rest is a larger independent set, and one more node leaves the cover.
+The cover has one node too few, so some edges are uncovered. Each step takes a node out of the cover and adds an end of
+a random uncovered edge. Scores decide which nodes move; a score is a sum of edge weights, and the weight of an edge
+grows while the edge stays uncovered. A node that left the cover returns only after a neighbour has changed
+("configuration checking"). Whenever all edges are covered, the nodes outside the cover are a larger independent set,
+and one more node leaves the cover.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class _Cover(NamedTuple):
 
     sizes: NDArray[np.int64]
     members: NDArray[np.int32]  # [n] nodes of the cover
-    place: NDArray[np.int32]  # [n] place of a node in members, -1 outside
+    position: NDArray[np.int32]  # [n] position of a node in members, -1 outside
     open: NDArray[np.int32]  # [m] uncovered edges
-    open_place: NDArray[np.int32]  # [m] place of an edge in open
+    open_position: NDArray[np.int32]  # [m] position of an edge in open
     ends: NDArray[np.int8]  # [m] how many ends of an edge are in the cover
     weight: NDArray[np.int64]  # [m]
     score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, minus uncovered
@@ -64,9 +65,9 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
     """
     cover.sizes[0] -= 1
     last = cover.members[cover.sizes[0]]
-    cover.members[cover.place[v]] = last
-    cover.place[last] = cover.place[v]
-    cover.place[v] = -1
+    cover.members[cover.position[v]] = last
+    cover.position[last] = cover.position[v]
+    cover.position[v] = -1
     cover.score[v] = -cover.score[v]
     cover.free[v] = False
     node, edge = lists.node, lists.edge
@@ -77,7 +78,7 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
         free[u] = True
         if ends[e] == 0:
             score[u] += weight[e]
-            cover.open_place[e] = cover.sizes[1]
+            cover.open_position[e] = cover.sizes[1]
             cover.open[cover.sizes[1]] = e
             cover.sizes[1] += 1
         else:
@@ -86,7 +87,7 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
 
 @inner
 def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
-    cover.place[v] = cover.sizes[0]
+    cover.position[v] = cover.sizes[0]
     cover.members[cover.sizes[0]] = v
     cover.sizes[0] += 1
     cover.score[v] = -cover.score[v]
@@ -100,15 +101,15 @@ def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
             score[u] -= weight[e]
             cover.sizes[1] -= 1
             last = cover.open[cover.sizes[1]]
-            cover.open[cover.open_place[e]] = last
-            cover.open_place[last] = cover.open_place[e]
+            cover.open[cover.open_position[e]] = last
+            cover.open_position[last] = cover.open_position[e]
         else:
             score[u] += weight[e]
 
 
 @inner
 def _cheapest_member(cover: _Cover, spared: int) -> int:
-    """Return the member but ``spared`` with the highest score, the one unchanged for longest among equals."""
+    """Return the member with the highest score, except ``spared``; of equals, the member that changed longest ago."""
     best = -1
     highest = -(1 << 62)
     members, scores, moved = cover.members, cover.score, cover.moved
@@ -148,16 +149,16 @@ def _lower_weights(edges: NDArray[np.int32], cover: _Cover) -> int:
             cover.score[u] += weight
             cover.score[v] += weight
         elif cover.ends[e] == 1:
-            cover.score[u if cover.place[u] >= 0 else v] -= weight
+            cover.score[u if cover.position[u] >= 0 else v] -= weight
     return total
 
 
 @inner
 def _shrink(lists: Neighbours, cover: _Cover, best: NDArray[np.bool_]) -> None:
-    """Take nodes out of a cover without uncovered edges until there is one; ``best`` becomes the rest before that."""
+    """Take nodes out of a complete cover until an edge is uncovered; ``best`` becomes the last set before."""
     while cover.sizes[1] == 0 and cover.sizes[0] > 0:
         for v in range(best.shape[0]):
-            best[v] = cover.place[v] < 0
+            best[v] = cover.position[v] < 0
         _take_out(_cheapest_member(cover, -1), lists, cover)
 
 
@@ -165,7 +166,7 @@ def _shrink(lists: Neighbours, cover: _Cover, best: NDArray[np.bool_]) -> None:
 def search_independent_set(
     edges: NDArray[np.int32], lists: Neighbours, start: NDArray[np.bool_], steps: int, state: NDArray[np.uint64]
 ) -> tuple[NDArray[np.bool_], int]:
-    """Search for a larger independent set than ``start`` and return the largest met, and the steps taken.
+    """Search for a larger independent set than ``start``; return the largest set of the search, and its steps.
 
     Args:
         edges: ``int32[m, 2]``.

@@ -1,11 +1,12 @@
 """Upper bounds of the heaviest cut of a graph with weights of both signs.
 
-An edge of positive weight wants its ends on different sides, one of negative weight on the same. A cycle with an odd
-number of positive edges is odd: some edge of it must be disappointed. Where odd cycles share the weights |w| so that
-each edge gives out no more than it has, every cut therefore misses the sum of positive weights by at least the sum of
-the shares. This is good on sparse graphs.
+An edge of positive weight is satisfied if its ends are on different sides, and an edge of negative weight if its ends
+are on the same side. A cycle with an odd number of positive edges is called odd; at least one of its edges is not
+satisfied. If the weights |w| are divided among odd cycles, so that no edge gives out more than its weight, the weight
+of every cut is below the sum of positive weights by at least the sum of the shares. This bound is good on sparse
+graphs.
 
-The other bound is good on dense ones. A cut with sides s in {-1, 1} weighs half of the sum of all weights less
+The other bound is good on dense graphs. A cut with sides s in {-1, 1} weighs half of the sum of all weights less
 s'As / 4. With d the sums of |w| at the nodes and x = D^(1/2) s, s'As = x' D^(-1/2) A D^(-1/2) x is at least the
 smallest eigenvalue of that matrix times x'x, the sum of d (Delorme and Poljak 1993, for one choice of their
 correction).

@@ -1,10 +1,11 @@
 """The heaviest cut of a sparse graph, exactly: branching over hubs, elimination of the rest.
 
-With the sides of all hubs given, elimination (`elimination_plan`) finds the best sides of the other nodes. With only
-some given, each edge to another hub sees a copy of it that may choose its own side: the value is then an upper bound,
-and a branch is left when its bound is no better than a known cut. (The copies share what the given hubs make the hub
-prefer, which tightens the bound.) Branches of one depth are bounded together, 32 to a batch: every table holds 32
-values side by side, which processors work on at once.
+If the sides of all hubs are given, elimination (`elimination_plan`) finds the best sides of the other nodes. If only
+some sides are given, every edge to another hub gets a separate copy of this hub, which may choose a side independently
+of the other copies. The value is then an upper bound, and a branch ends if its bound is no better than the best cut so
+far. (The preference of a hub that follows from the given hubs is divided among its copies, which tightens the bound.)
+Branches of one depth are bounded together in batches of 32: every table holds 32 values side by side, which a
+processor handles in one instruction.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _give(plan: Plan, prefixes: NDArray[np.int64], fixed: int, tables: _Tables) 
 def _eliminate(plan: Plan, tables: _Tables) -> None:
     """Add to ``tables.total`` the best value of the eliminated nodes, in every lane."""
     every, zero, one, on_zero, on_both = tables.all, tables.zero, tables.one, tables.on_zero, tables.on_both
-    maps, size, start, edge_weights = plan.maps, plan.size, plan.start, plan.own
+    maps, size, start, edge_weights = plan.maps, plan.size, plan.start, plan.weight
     for i in range(plan.order.shape[0]):
         rows = 1 << size[i]
         for lane in range(LANES):
@@ -157,9 +158,9 @@ def _sides(plan: Plan, prefix: int, tables: _Tables) -> NDArray[np.bool_]:
         one = np.int64(tables.on_both[i, 0]) - zero
         for b in range(plan.size[i]):
             if by_position[plan.scope[i, b]] == 1:
-                zero += plan.own[i, b]
+                zero += plan.weight[i, b]
             else:
-                one += plan.own[i, b]
+                one += plan.weight[i, b]
         for c in range(plan.first_child[i], plan.first_child[i + 1]):
             child = plan.child[c]
             row = 0
@@ -175,25 +176,25 @@ def _sides(plan: Plan, prefix: int, tables: _Tables) -> NDArray[np.bool_]:
 
 
 @kernel
-def heaviest_cut(plan: Plan, known: int, step: int, most_batches: int) -> tuple[int, NDArray[np.bool_], int, int]:
-    """Search for a cut of a weight of at least ``known + step``.
+def heaviest_cut(plan: Plan, lower_bound: int, step: int, most_batches: int) -> tuple[int, NDArray[np.bool_], int, int]:
+    """Search for a cut of a weight of at least ``lower_bound + step``.
 
     Args:
         plan: From `plan_elimination`; the weights must sum to at most `MOST_WEIGHT`.
-        known: Weight of a known cut.
+        lower_bound: Weight of the best cut so far.
         step: Minimal excess of the weight of a heavier cut.
         most_batches: Batches of branches to bound at most.
 
     Returns:
-        The weight of the heaviest cut found and its sides ``bool[n]`` (``known`` and all False if none is heavier), an
-        upper bound of the weight of any cut, equal to the first result if all branches were ended, and the batches
-        bounded.
+        The weight of the heaviest cut of the search and its sides ``bool[n]`` (``lower_bound`` and all False if no cut
+        is heavier), an upper bound of the weight of any cut, equal to the first result if all branches were ended, and
+        the number of batches that were bounded.
     """
     h = plan.hubs.shape[0]
     tables = _make_tables(plan)
     fixed = min(_START_HUBS, h)
     branches = 2 * np.arange(1 << (fixed - 1))  # by symmetry, the first hub is on side 0
-    best, best_prefix = known, -1
+    best, best_prefix = lower_bound, -1
     bound = 1 << 40
     prefixes = np.zeros(LANES, np.int64)
     batches = 0

@@ -1,4 +1,4 @@
-"""Nodes of at most three neighbours leave a max-cut problem without loss.
+"""Max-cut problems without nodes of at most three neighbours: the best cut of the rest extends to the best cut.
 
 The contribution of a node v to the best cut depends only on which of its neighbours a, b, c share a side, and every
 such function is a constant plus weights of the pairs ab, ac, bc: v is replaced by changed weights between its

@@ -1,9 +1,9 @@
 """Local search for large cuts: one-flip tabu search, restarted from a perturbed best cut.
 
-Each step moves the node to the other side that gains most (or loses least) and was not moved lately, unless its move
-leads to a new best cut (Kochenberger et al. 2013). A walk that has not improved for a while starts again, in turn from
-the best cut with a random part of the nodes flipped (as in breakout local search, Benlic and Hao 2013) and from a
-random cut: graphs of cliques have valleys that flips do not leave.
+Each step moves one node to the other side: the node that gains most (or loses least) among the nodes that were not
+moved lately. A node that was moved lately may move if this gives a new best cut (Kochenberger et al. 2013). A walk
+without improvement restarts, in turn from the best cut with a random part of the nodes flipped (as in breakout local
+search, Benlic and Hao 2013) and from a random cut, because single flips do not leave local optima of graphs of cliques.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def search_cut(
     steps: int,
     state: NDArray[np.uint64],
 ) -> tuple[NDArray[np.bool_], int]:
-    """Return the sides ``bool[n]`` of the heaviest cut met, and its weight.
+    """Return the sides ``bool[n]`` of the heaviest cut of the search, and its weight.
 
     Args:
         first: Neighbour lists ``int64[n + 1]``: node v has rows ``first[v]`` to ``first[v + 1] - 1``.

@@ -26,7 +26,7 @@ class Plan(NamedTuple):
     order: NDArray[np.int32]  # [k] the other nodes in order of elimination
     size: NDArray[np.int64]  # [k] nodes in the scope
     scope: NDArray[np.int32]  # [k, width] positions, the last to go first
-    own: NDArray[np.int32]  # [k, width] weights of the edges to these, 0 where there is none
+    weight: NDArray[np.int32]  # [k, width] weights of the edges to the nodes of the scope, 0 for no edge
     hub_first: NDArray[
         np.int64
     ]  # [h + 1] edges of a hub to others than hubs: rows hub_first[a] to hub_first[a + 1] - 1

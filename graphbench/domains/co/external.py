@@ -160,7 +160,7 @@ def _load(name: str) -> Any:
         loaded = [other for other in ("chszlablib", "ortools") if other in sys.modules]
         if name == "highspy" and loaded:
             raise MissingDependency(
-                f"highspy cannot be loaded after {loaded[0]}, which brings its own HiGHS; "
+                f"highspy cannot be loaded after {loaded[0]}, which brings another version of HiGHS; "
                 "import highspy first, or use another process"
             ) from error
         raise MissingDependency(f"{name} is not installed; run: pip install 'graphbench[solvers]'") from error

@@ -78,7 +78,7 @@ class Arff:
         """The names of the columns in lower case; columns are looked up by these names."""
         return tuple(attribute.name.lower() for attribute in self.attributes)
 
-    def place(self, row: int) -> str:
+    def location_of(self, row: int) -> str:
         """Return the file and the line of a row, for error messages."""
         return f"{self.path}, line {self.lines[row]}"
 
@@ -106,7 +106,7 @@ class Arff:
         for i, row in enumerate(self.rows):
             value = row[column]
             if value is None:
-                raise StoreError(f"{self.place(i)}: {name} is missing")
+                raise StoreError(f"{self.location_of(i)}: {name} is missing")
             texts.append(value if isinstance(value, str) else f"{value:.17g}")
         return texts
 
@@ -123,7 +123,7 @@ class Arff:
         try:
             return math.nan if value is None else float(value)
         except ValueError:
-            raise StoreError(f"{self.place(row)}: {name} is {value!r:.60}, which is no number") from None
+            raise StoreError(f"{self.location_of(row)}: {name} is {value!r:.60}, which is no number") from None
 
 
 def read_arff(path: Path) -> Arff:
@@ -176,7 +176,7 @@ def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, tuple
                 twice = [name for name, times in count.items() if times > 1]
                 if twice or not attributes:
                     fault = f"the attribute {twice[0]!r} twice" if twice else "no attribute"
-                    raise StoreError(f"{path} has {fault}; give every column a name of its own")
+                    raise StoreError(f"{path} has {fault}; give every column a different name")
                 return relation, tuple(attributes)
             case _:
                 raise StoreError(

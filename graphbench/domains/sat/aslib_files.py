@@ -170,7 +170,7 @@ def _places(table: Arff, places: Mapping[str, int]) -> list[int]:
     names = table.texts(_INSTANCE)
     for row, name in enumerate(names):
         if name not in places:
-            raise StoreError(f"{table.place(row)}: the instance {name!r} is unknown; {FEATURES} lacks it")
+            raise StoreError(f"{table.location_of(row)}: the instance {name!r} is unknown; {FEATURES} lacks it")
     return [places[name] for name in names]
 
 
@@ -181,14 +181,14 @@ def _repetitions(table: Arff) -> list[int]:
     repetitions = table.numbers(_REPETITION)
     for row, number in enumerate(repetitions):
         if not (1 <= number <= _MAX_REPETITIONS and number == int(number)):
-            raise StoreError(f"{table.place(row)}: the repetition is {number:g}; it is a whole number from 1 on")
+            raise StoreError(f"{table.location_of(row)}: the repetition is {number:g}; it is a whole number from 1 on")
     return [int(number) - 1 for number in repetitions]
 
 
 def _state(table: Arff, row: int, value: Value, statuses: Sequence[str]) -> int:
     word = str(value).strip().lower()
     if value is None or word not in statuses:
-        raise StoreError(f"{table.place(row)}: the status is {value!r}; it is one of {', '.join(statuses)}")
+        raise StoreError(f"{table.location_of(row)}: the status is {value!r}; it is one of {', '.join(statuses)}")
     return statuses.index(word)
 
 
@@ -208,11 +208,13 @@ def _runs(table: Arff, places: Mapping[str, int], measure: str) -> tuple[tuple[s
     times, status = np.full(shape, np.nan), np.full(shape, NO_RUN, np.int8)
     for row, cell in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
         if status[cell] != NO_RUN:
-            raise StoreError(f"{table.place(row)}: the run of {words[row]!r} is there twice; number its repetitions")
+            raise StoreError(
+                f"{table.location_of(row)}: the run of {words[row]!r} is there twice; number its repetitions"
+            )
         status[cell] = _state(table, row, table.rows[row][state], STATUSES)
         times[cell] = seconds[row]
         if status[cell] == 0 and not 0 <= seconds[row] < math.inf:
-            raise StoreError(f"{table.place(row)}: the run is ok, but its {measure} is {seconds[row]:g}")
+            raise StoreError(f"{table.location_of(row)}: the run is ok, but its {measure} is {seconds[row]:g}")
     return algorithms, times, status
 
 
@@ -246,7 +248,7 @@ def _require_once(table: Arff, instance: Sequence[int], repetition: Sequence[int
     seen: set[tuple[int, int]] = set()
     for row, key in enumerate(zip(instance, repetition, strict=True)):
         if key in seen:
-            raise StoreError(f"{table.place(row)}: the instance is there twice; number its repetitions")
+            raise StoreError(f"{table.location_of(row)}: the instance is there twice; number its repetitions")
         seen.add(key)
 
 
@@ -258,10 +260,10 @@ def _folds(table: Arff | None, places: Mapping[str, int]) -> NDArray[np.int64] |
     folds, first = np.zeros(len(places), np.int64), min(repetition, default=0)
     for row, (i, again, number) in enumerate(zip(instance, repetition, fold, strict=True)):
         if not (1 <= number <= len(places) and number == int(number)):
-            raise StoreError(f"{table.place(row)}: the fold is {number:g}; folds are numbered from 1 on")
+            raise StoreError(f"{table.location_of(row)}: the fold is {number:g}; folds are numbered from 1 on")
         if again == first:
             if folds[i]:
-                raise StoreError(f"{table.place(row)}: the instance is in two folds of one repetition")
+                raise StoreError(f"{table.location_of(row)}: the instance is in two folds of one repetition")
             folds[i] = int(number)
     missing = np.flatnonzero(folds == 0)
     if len(missing):

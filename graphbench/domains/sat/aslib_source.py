@@ -82,9 +82,7 @@ def _card(card: Card, folder: Path) -> Card:
         FormulaError: If the folder holds formulas, and a formula is malformed or missing.
     """
     if card.task.type != "select" or card.labels:
-        raise CardError(
-            f"ASlib scenarios are selection tasks of their own; load them as sat/aslib, not as {card.address}"
-        )
+        raise CardError(f"ASlib scenarios hold one selection task each; load them as sat/aslib, not as {card.address}")
     root = folder.expanduser().resolve()
     if not root.is_dir():
         raise StoreError(f"{root} is not a folder; give the one that holds the files of a scenario")

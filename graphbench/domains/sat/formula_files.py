@@ -53,7 +53,7 @@ def canonical_formula(cnf: Cnf, path: Path) -> Cnf:
         )
     formula = cnf.canonical().without_unused_variables()
     if is_decided(formula):
-        why = "a clause is empty" if formula.num_clauses else "it has no clause but those that always hold"
+        why = "a clause is empty" if formula.num_clauses else "all clauses always hold"
         raise FormulaError(f"{path} is decided before any search: {why}; remove the file")
     return formula
 

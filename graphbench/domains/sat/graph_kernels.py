@@ -269,7 +269,7 @@ def joined_pairs(
 def edge_rows(
     first: NDArray[np.int64], others: NDArray[np.int32], left: NDArray[np.int64], right: NDArray[np.int64], links: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the edges of every formula under its own node ids.
+    """Return the edges of every formula; the node ids of every formula begin at 0.
 
     Args:
         first: int64 ``[nodes + 1]``, where the neighbours of every node of all formulas begin in ``others``.

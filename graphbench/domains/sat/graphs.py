@@ -68,7 +68,7 @@ class FormulaGraph:
 
 @dataclass(frozen=True, eq=False)
 class FormulaGraphs:
-    """The graphs of S formulas, one after the other, each with its own node ids from 0.
+    """The graphs of S formulas, one after the other; the node ids of every graph begin at 0.
 
     Attributes:
         kind: "vg", "vcg", "lcg" or "cg".

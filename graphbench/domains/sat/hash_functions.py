@@ -97,15 +97,18 @@ class HashEncoding:
 
 
 def encode_hash(
-    name: HashName, rounds: int, message: NDArray[np.bool_] | None = None, known: NDArray[np.bool_] | None = None
+    name: HashName,
+    rounds: int,
+    message: NDArray[np.bool_] | None = None,
+    constant_bits: NDArray[np.bool_] | None = None,
 ) -> HashEncoding:
     """Return the clauses that define the digest of a message under a hash function.
 
     Args:
         name: The function.
         rounds: Number of steps, from 1 to ``ROUNDS[name]``.
-        message: bool ``[512]``, a message; None for all zeros. It gives the known bits and the model.
-        known: bool ``[512]``, the bits of the message that are constants; None for none.
+        message: bool ``[512]``, a message; None for all zeros. It gives the values of the constant bits and the model.
+        constant_bits: bool ``[512]``, the bits of the message that are constants; None for none.
 
     Raises:
         ValueError: If the number of rounds is not in 1 .. ``ROUNDS[name]``.
@@ -113,7 +116,7 @@ def encode_hash(
     if not 1 <= rounds <= ROUNDS[name]:
         raise ValueError(f"{name} with {rounds} rounds; give 1 to {ROUNDS[name]}")
     bits = np.zeros(MESSAGE_BITS, np.bool_) if message is None else message
-    constant = np.zeros(MESSAGE_BITS, np.bool_) if known is None else known
+    constant = np.zeros(MESSAGE_BITS, np.bool_) if constant_bits is None else constant_bits
     n, literals, ptr, values, message_literals, digest, digest_bits = _encode(
         FUNCTIONS.index(name), rounds, bits, constant
     )
@@ -155,7 +158,7 @@ def _encode(
             bits[i] = new_variable(b, message[i])
     words = np.empty((16, 32), np.int64)
     for i in range(512):
-        words[i // 32, _place(function, i)] = bits[i]
+        words[i // 32, _bit_position(function, i)] = bits[i]
     if function == 0:
         state = _md4(b, rounds, words)
     elif function == 1:
@@ -165,7 +168,7 @@ def _encode(
     digest = np.empty(32 * len(state), np.int64)
     digest_bits = np.empty(32 * len(state), np.bool_)
     for i in range(len(digest)):
-        digest[i] = state[i // 32, _place(function, i)]
+        digest[i] = state[i // 32, _bit_position(function, i)]
         digest_bits[i] = value(b, digest[i])
     n, m = b.sizes
     return (
@@ -180,7 +183,7 @@ def _encode(
 
 
 @inner
-def _place(function: int, i: int) -> int:
+def _bit_position(function: int, i: int) -> int:
     """Return the position of bit i of a message or digest within its word, counted from the least significant bit.
 
     MD4 reads the bytes of a word from the least significant byte, the other functions from the most significant byte.

@@ -27,7 +27,7 @@ class Preimage:
         name: The hash function.
         rounds: Number of steps of the hash function.
         message: bool ``[512]``, the block that has the digest.
-        known: bool ``[512]``, which bits of the block are known.
+        known_bits: bool ``[512]``, True for the bits of the block that are known.
     """
 
     encoding: HashEncoding
@@ -35,7 +35,7 @@ class Preimage:
     name: HashName
     rounds: int
     message: NDArray[np.bool_]
-    known: NDArray[np.bool_]
+    known_bits: NDArray[np.bool_]
 
 
 def draw_preimage(

@@ -160,7 +160,7 @@ def find_solver(name: str) -> Solver:
 
 
 def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 4096) -> SolverRun:
-    """Run a solver on a formula in a process of its own, with a limit on its effort.
+    """Run a solver on a formula in a separate process, with a limit on its effort.
 
     Status and effort are functions of the formula (the order of clauses and literals included), the solver and its
     version. A model is checked. A run that meets a guard (memory, or 20 times its effort in processor time, 100 times

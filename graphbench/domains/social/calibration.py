@@ -97,11 +97,6 @@ class Calibration:
     style: tuple[float, float, float, float] = (0.08, 0.05, 0.05, 0.1)
     noise: tuple[float, float] = (0.6, 0.6)
 
-    def settings(self, last: int) -> NDArray[np.float64]:
-        """Return the settings of :func:`~.simulator_kernels.write_posts`; ``last`` is the last minute."""
-        probabilities = (self.threads, self.own_reposts, self.own_quotes)
-        return np.array([self.most_posts, self.most_readers, *probabilities, last], np.float64)
-
     def circles(self, users: int) -> int:
         """Return the number of circles of every community in a network of some users."""
         return max(1, min(self.most_circles, users // (self.topics * self.circle_users)))

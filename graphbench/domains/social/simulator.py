@@ -18,7 +18,18 @@ from graphbench.core.ragged import offsets
 from graphbench.data.arrays.seeds import stream_key
 from graphbench.domains.social.calibration import Calibration
 from graphbench.domains.social.content_kernels import content_rows
-from graphbench.domains.social.simulator_kernels import active_posts, follow, write_posts
+from graphbench.domains.social.simulator_kernels import (
+    Audience,
+    Calendar,
+    Circles,
+    Engagement,
+    EventColumns,
+    People,
+    PostColumns,
+    active_posts,
+    follow,
+    write_posts,
+)
 from graphbench.domains.social.simulator_tables import (
     DATES,
     QUANTILES,
@@ -175,30 +186,53 @@ def _tickets(people: _Users, circles: int) -> tuple[NDArray[np.int32], NDArray[n
     return np.repeat(order, counts), offsets(np.bincount(people.circle[order], counts, circles).astype(np.int64))
 
 
-def _arguments(key: np.uint64, people: _Users, calibration: Calibration) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    """Return the arguments of :func:`~.simulator_kernels.write_posts`, and the number of followers of every user."""
+def _arguments(
+    key: np.uint64, people: _Users, calibration: Calibration
+) -> tuple[tuple[People, Audience, Calendar, Engagement], NDArray[np.int64]]:
+    """Return arguments of :func:`~.simulator_kernels.write_posts`, and the number of followers of every user."""
     users = len(people.main)
     per_community = calibration.circles(users)
     tickets, ticket_ptr = _tickets(people, calibration.topics * per_community)
     back = np.asarray(calibration.follow_back / (1.0 + people.popularity / 10.0), np.float32)
-    places = people.circle, people.second, per_community, back, tickets, ticket_ptr
-    ptr, followers = follow(key, people.follows, *places, calibration.follows_within)
+    circles = Circles(people.circle, people.second, per_community, tickets, ticket_ptr, calibration.follows_within)
+    ptr, followers = follow(key, people.follows, back, circles)
     degree = np.diff(ptr)
     reach = np.asarray(calibration.reach * degree**calibration.reach_exponent, np.float32)
     expected = active_posts(people.join, people.leave, people.rate, _GRID)
     shares = np.round(expected / max(expected[-1], 1e-9), 9)
     rates = np.array(calibration.rates) * people.eagerness
-    arguments = (
-        (people.join, people.leave, people.rate, people.drift),
-        (people.main, people.second, np.full(users, calibration.strangers, np.float32)),
-        (people.quality, reach, np.full(users, calibration.answers, np.float32), people.quoted),
-        (ptr, followers, tickets, ticket_ptr[::per_community].copy()),
-        tuple(np.ascontiguousarray(rates[:, i], np.float32) for i in range(4)),
-        attraction(calibration.topics, *calibration.attraction),
-        (np.linspace(0.0, 1.0, _GRID + 1), shares, *calendar()),
-        (lognormal_quantiles(calibration.luck_sigma), calibration.delays()),
-        calibration.settings(end_of_day(DATES[-1])),
+    like, repost, reply, quote = (np.ascontiguousarray(rates[:, i], np.float32) for i in range(4))
+    properties = People(
+        join=people.join,
+        leave=people.leave,
+        rate=people.rate,
+        drift=people.drift,
+        main=people.main,
+        second=people.second,
+        strangers=np.full(users, calibration.strangers, np.float32),
+        quality=people.quality,
+        reach=reach,
+        answers=np.full(users, calibration.answers, np.float32),
+        quoted=people.quoted,
+        like=like,
+        repost=repost,
+        reply=reply,
+        quote=quote,
     )
+    audience = Audience(ptr, followers, tickets, ticket_ptr[::per_community].copy())
+    engagement = Engagement(
+        match=attraction(calibration.topics, *calibration.attraction),
+        luck=lognormal_quantiles(calibration.luck_sigma),
+        delays=calibration.delays(),
+        most_posts=float(calibration.most_posts),
+        most_views=int(calibration.most_readers),
+        self_reply=calibration.threads,
+        self_repost=calibration.own_reposts,
+        self_quote=calibration.own_quotes,
+        last=end_of_day(DATES[-1]),
+    )
+    times = Calendar(np.linspace(0.0, 1.0, _GRID + 1), shares, *calendar())
+    arguments = properties, audience, times, engagement
     return arguments, degree
 
 
@@ -219,7 +253,7 @@ def _write(key: np.uint64, people: _Users, calibration: Calibration, threads: in
         events_room = _EVENTS_PER_POST * room
         while True:
             events: list[Array] = [np.empty(events_room, kind) for kind in (np.uint8, *[np.int32] * 3)]
-            written, happened = write(key, (first, last), *arguments, tuple(posts), tuple(events))
+            written, happened = write(key, (first, last), *arguments, PostColumns(*posts), EventColumns(*events))
             if happened <= events_room:
                 break
             events_room = happened

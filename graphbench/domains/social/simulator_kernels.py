@@ -5,7 +5,7 @@ Every user has a separate random stream for each purpose, so users may be simula
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,102 @@ _Ints = NDArray[np.int32]
 _LAST = np.uint64(0xFFFF)
 _SCALE = 1.0 / 65536.0
 _S0, _S16, _S32, _S48 = np.uint64(0), np.uint64(16), np.uint64(32), np.uint64(48)
+
+
+class Circles(NamedTuple):
+    """The groups of users among which follows are drawn."""
+
+    circle: _Ints  # int32 [users]; the circles of a community are consecutive
+    second: NDArray[np.uint8]  # [users], second community
+    per_community: int  # circles of every community
+    tickets: _Ints  # users, by circle, each repeated in proportion to popularity
+    ticket_ptr: NDArray[np.int64]  # [circles + 1], the tickets of each circle
+    shares: tuple[float, float, float]  # of follows within the circle, the community and the second community
+
+
+class People(NamedTuple):
+    """Properties of users, one value per user."""
+
+    join: _Floats  # activity time
+    leave: _Floats  # activity time
+    rate: _Floats  # posts per unit of activity time
+    drift: _Floats  # of the topics of posts, from the main to the second community
+    main: NDArray[np.uint8]  # community
+    second: NDArray[np.uint8]  # second community
+    strangers: _Floats  # probability that a reader of a post is a stranger
+    quality: _Floats
+    reach: _Floats  # readers of a post of quality 1
+    answers: _Floats  # probability to answer a reply
+    quoted: _Floats  # factor of the probability of being quoted
+    like: _Floats  # probability to like a good post on the best topic
+    repost: _Floats  # as are the following fields: probabilities to repost, reply and quote
+    reply: _Floats
+    quote: _Floats
+
+
+class Audience(NamedTuple):
+    """The users who may see a post."""
+
+    follower_ptr: NDArray[np.int64]  # [users + 1], the followers of each user
+    followers: _Ints
+    tickets: _Ints  # users, by community, each repeated in proportion to popularity
+    ticket_ptr: NDArray[np.int64]  # [communities + 1], the tickets of each community
+
+
+class Calendar(NamedTuple):
+    """Two piecewise linear functions: from activity time to the share of posts so far, and from this share to minutes.
+
+    Each function is two arrays, its corners, which are rising, and its values there.
+    """
+
+    times: NDArray[np.float64]
+    shares_at: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    minutes_at: NDArray[np.float64]
+
+
+class Engagement(NamedTuple):
+    """How posts are received."""
+
+    match: _Floats  # [communities, topics], factor of the probabilities of a reader
+    luck: _Floats  # quantiles of the quality of a post
+    delays: NDArray[np.int64]  # quantiles of the delay of interactions, in minutes
+    most_posts: float  # of a user
+    most_views: int  # readers of a post
+    self_reply: float  # probability to reply to a post of oneself
+    self_repost: float
+    self_quote: float
+    last: int  # last minute of the history
+
+
+class PostColumns(NamedTuple):
+    """Columns of posts, filled by :func:`write_posts`; one row per post."""
+
+    user: _Ints
+    time: _Ints
+    likes: _Ints
+    replies: _Ints
+    reposts: _Ints
+    topic: NDArray[np.uint8]
+
+
+class EventColumns(NamedTuple):
+    """Columns of interactions, filled by :func:`write_posts`; one row per interaction."""
+
+    kind: NDArray[np.uint8]
+    source: _Ints
+    target: _Ints
+    time: _Ints
+
+
+class Post(NamedTuple):
+    """A post that is shown to readers."""
+
+    author: int
+    at: float  # activity time
+    minute: int
+    topic: int
+    views: int  # number of readers
 
 
 @inner
@@ -43,17 +139,14 @@ def interpolated(corners: _Floats, values: _Floats, at: float) -> float:
 
 
 @inner
-def _draw_followed(
-    state: NDArray[np.uint64],
-    user: int,
-    circle: NDArray[np.int32],
-    second: NDArray[np.uint8],
-    per_community: int,
-    tickets: _Ints,
-    ticket_ptr: NDArray[np.int64],
-    shares: tuple[float, float, float],
-) -> int:
-    """Return whom a user follows next: a user of its circle, its communities or all, by popularity; -1 for itself."""
+def _draw_followed(state: NDArray[np.uint64], user: int, circles: Circles) -> int:
+    """Draw whom a user follows next: a user of its circle, its communities or all, by popularity; -1 for itself."""
+    circle, per_community, shares, ticket_ptr = (
+        circles.circle,
+        circles.per_community,
+        circles.shares,
+        circles.ticket_ptr,
+    )
     draw = uniform(state)
     first, last = np.int64(0), np.int64(ticket_ptr.shape[0] - 1)
     if draw < shares[0]:
@@ -62,39 +155,24 @@ def _draw_followed(
         first = np.int64(circle[user] // per_community * per_community)
         last = first + per_community
     elif draw < shares[0] + shares[1] + shares[2]:
-        first = np.int64(second[user]) * per_community
+        first = np.int64(circles.second[user]) * per_community
         last = first + per_community
     begin, count = ticket_ptr[first], ticket_ptr[last] - ticket_ptr[first]
     if count <= 0:
         return -1
-    drawn = tickets[begin + below(state, count)]
+    drawn = circles.tickets[begin + below(state, count)]
     return -1 if drawn == user else int(drawn)
 
 
 @kernel
-def follow(
-    key: np.uint64,
-    follows: _Ints,
-    circle: NDArray[np.int32],
-    second: NDArray[np.uint8],
-    per_community: int,
-    back: _Floats,
-    tickets: _Ints,
-    ticket_ptr: NDArray[np.int64],
-    shares: tuple[float, float, float],
-) -> tuple[NDArray[np.int64], _Ints]:
+def follow(key: np.uint64, follows: _Ints, back: _Floats, circles: Circles) -> tuple[NDArray[np.int64], _Ints]:
     """Draw who follows whom; return the followers of every user, one after the other, and where they begin.
 
     Args:
         key: Key of the network.
         follows: int32 ``[users]``, how many users each user follows, without following back.
-        circle: int32 ``[users]``; the circles of a community are consecutive.
-        second: uint8 ``[users]``, second community.
-        per_community: Circles of every community.
         back: float ``[users]``, probability of following back.
-        tickets: int32: users, by circle, each repeated in proportion to popularity.
-        ticket_ptr: int64 ``[circles + 1]``, the tickets of each circle.
-        shares: Shares of follows within the circle, the community and the second community.
+        circles: The groups of users among which follows are drawn.
     """
     users = follows.shape[0]
     ptr = np.zeros(users + 1, np.int64)
@@ -110,7 +188,7 @@ def follow(
         for u in range(users):  # drawn twice, first to count, because keeping the pairs would cost more memory
             state = seed(key, u, 0, FOLLOW_STREAM)
             for _ in range(follows[u]):
-                v = _draw_followed(state, u, circle, second, per_community, tickets, ticket_ptr, shares)
+                v = _draw_followed(state, u, circles)
                 returned = uniform(state)
                 if v < 0:
                     continue
@@ -160,15 +238,9 @@ def _draw_topic(state: NDArray[np.uint64], main: int, second: int, drift: float,
 
 
 @inner
-def _draw_reader(
-    state: NDArray[np.uint64],
-    author: int,
-    topic: int,
-    strangers: float,
-    graph: tuple[NDArray[np.int64], _Ints, _Ints, NDArray[np.int64]],
-) -> int:
-    """Return who sees a post next: a follower of its author, or someone of the topic's community; -1 for nobody."""
-    follower_ptr, followers, tickets, ticket_ptr = graph
+def _draw_reader(state: NDArray[np.uint64], author: int, topic: int, strangers: float, audience: Audience) -> int:
+    """Draw who sees a post next: a follower of its author, or someone of the topic's community; -1 for nobody."""
+    follower_ptr, followers, tickets, ticket_ptr = audience
     degree = follower_ptr[author + 1] - follower_ptr[author]
     if degree > 0 and uniform(state) >= strangers:
         return int(followers[follower_ptr[author] + below(state, degree)])
@@ -183,61 +255,51 @@ def _happens(bits: np.uint64, shift: np.uint64, probability: float) -> bool:
 
 
 @inner
-def _record(
-    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], row: int, kind: int, source: int, target: int, when: int
-) -> int:
+def _record(events: EventColumns, row: int, kind: int, source: int, target: int, when: int) -> int:
     """Write an interaction to a row if there is room; return the next row."""
-    if row < events[0].shape[0]:
-        events[0][row], events[1][row], events[2][row], events[3][row] = kind, source, target, when
+    if row < events.kind.shape[0]:
+        events.kind[row], events.source[row], events.target[row], events.time[row] = kind, source, target, when
     return row + 1
 
 
 @inner
 def _show(
     state: NDArray[np.uint64],
-    seen: tuple[int, float, int, int, int],
-    times: tuple[_Floats, _Floats, _Floats, _Floats],
-    tastes: tuple[NDArray[np.uint8], NDArray[np.uint8], _Floats],
-    author: tuple[_Floats, _Floats, _Floats, _Floats],
-    graph: tuple[NDArray[np.int64], _Ints, _Ints, NDArray[np.int64]],
-    reader: tuple[_Floats, _Floats, _Floats, _Floats],
-    match: _Floats,
-    delays: NDArray[np.int64],
-    settings: NDArray[np.float64],
-    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints],
+    post: Post,
+    people: People,
+    audience: Audience,
+    engagement: Engagement,
+    events: EventColumns,
     happened: int,
 ) -> tuple[int, int, int, int]:
     """Show a post to its readers and its author; return likes, replies, reposts, and the number of interactions.
 
-    ``seen`` is author, activity time, minute and topic of the post, and the number of readers; the other arguments are
-    as for :func:`write_posts`.
+    ``happened`` is the number of interactions so far; the interactions with the post are the following rows of
+    ``events``.
     """
-    u, at, minute, topic, views = seen
-    join, leave = times[0], times[1]
-    main, strangers, answers, quoted = tastes[0], tastes[2], author[2], author[3]
-    like, repost, reply, quote = reader
-    last = int(settings[5])
+    u, last = post.author, engagement.last
     likes = replies = reposts = 0
-    for view in range(views + 1):
-        f = u if view == views else _draw_reader(state, u, topic, strangers[u], graph)
-        if f < 0 or at < join[f] or at > leave[f]:
+    for view in range(post.views + 1):
+        f = u if view == post.views else _draw_reader(state, u, post.topic, people.strangers[u], audience)
+        if f < 0 or post.at < people.join[f] or post.at > people.leave[f]:
             continue
         bits = next_u64(state)
-        fit = match[main[f], topic]
+        fit = engagement.match[people.main[f], post.topic]
         by_self = f == u
-        likes += (not by_self) and _happens(bits, _S0, like[f] * fit)
-        does_repost = _happens(bits, _S16, settings[3] if by_self else repost[f] * fit)
-        does_reply = _happens(bits, _S32, settings[2] if by_self else reply[f] * fit)
-        does_quote = _happens(bits, _S48, settings[4] if by_self else quote[f] * quoted[u] * fit)
+        likes += (not by_self) and _happens(bits, _S0, people.like[f] * fit)
+        does_repost = _happens(bits, _S16, engagement.self_repost if by_self else people.repost[f] * fit)
+        does_reply = _happens(bits, _S32, engagement.self_reply if by_self else people.reply[f] * fit)
+        quotes_another = people.quote[f] * people.quoted[u] * fit
+        does_quote = _happens(bits, _S48, engagement.self_quote if by_self else quotes_another)
         if not (does_repost or does_reply or does_quote):
             continue
         reposts += does_repost
         replies += does_reply
-        when = min(minute + delays[below(state, QUANTILES)], last)
+        when = min(post.minute + engagement.delays[below(state, QUANTILES)], last)
         for kind, does in ((REPOSTS, does_repost), (REPLIES, does_reply), (QUOTES, does_quote)):
             if does:
                 happened = _record(events, happened, kind, f, u, when)
-        if does_reply and not by_self and uniform(state) < answers[u] and when < last:
+        if does_reply and not by_self and uniform(state) < people.answers[u] and when < last:
             happened = _record(events, happened, REPLIES, u, f, when + 1)
     return likes, replies, reposts, happened
 
@@ -246,17 +308,12 @@ def _show(
 def write_posts(
     key: np.uint64,
     users: tuple[int, int],
-    times: tuple[_Floats, _Floats, _Floats, _Floats],
-    tastes: tuple[NDArray[np.uint8], NDArray[np.uint8], _Floats],
-    author: tuple[_Floats, _Floats, _Floats, _Floats],
-    graph: tuple[NDArray[np.int64], _Ints, _Ints, NDArray[np.int64]],
-    reader: tuple[_Floats, _Floats, _Floats, _Floats],
-    match: _Floats,
-    corners: tuple[_Floats, _Floats, _Floats, _Floats],
-    luck: tuple[_Floats, NDArray[np.int64]],
-    settings: NDArray[np.float64],
-    posts: tuple[_Ints, _Ints, _Ints, _Ints, _Ints, NDArray[np.uint8]],
-    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints],
+    people: People,
+    audience: Audience,
+    calendar: Calendar,
+    engagement: Engagement,
+    posts: PostColumns,
+    events: EventColumns,
 ) -> tuple[int, int]:
     """Simulate the posts of some users and the engagement with them; return the numbers of posts and interactions.
 
@@ -268,44 +325,29 @@ def write_posts(
     Args:
         key: Key of the network.
         users: First user and one past the last.
-        times: Join and leave in activity time, posts per unit of it, drift; floats ``[users]``.
-        tastes: Community and second community, uint8 ``[users]``; likelihood of meeting strangers, float ``[users]``.
-        author: Quality, reach per unit of quality, probability to answer replies, and factor of being quoted, floats
-            ``[users]``.
-        graph: Starts of followers, followers, tickets, and starts of the tickets of every community.
-        reader: Probabilities to like, repost, reply and quote a good post on the best topic, floats ``[users]``.
-        match: float ``[communities, topics]``, factor of these probabilities.
-        corners: Activity time and share of posts; share of posts and minutes: two piecewise linear functions.
-        luck: Quantiles of the quality of a post, and of the delay of interactions in minutes.
-        settings: Most posts of a user, most readers of a post, probabilities of replies, reposts and quotes of
-            oneself, last minute.
-        posts: User, time, likes, replies, reposts, topic: filled.
-        events: Kind, source, target and time of interactions: filled.
+        people: Properties of all users.
+        audience: Followers of all users, and users by community.
+        calendar: The times of posts.
+        engagement: How posts are received.
+        posts: Filled.
+        events: Filled.
     """
-    join, leave, rate, drift = times
-    main, second = tastes[0], tastes[1]
-    quality, reach = author[0], author[1]
-    shares_of_activity, shares, share_corners, minutes = corners
-    quantiles, delays = luck
-    most_posts, most_views = settings[0], int(settings[1])
-    topics, room = match.shape[1], posts[0].shape[0]
+    topics, room = engagement.match.shape[1], posts.user.shape[0]
     written = happened = 0
     for u in range(users[0], users[1]):
         state = seed(key, u, 0, POST_STREAM)
-        active = leave[u] - join[u]
-        for _ in range(stochastic(state, min(rate[u] * active, most_posts))):
-            at = join[u] + active * uniform(state)
-            share = interpolated(shares_of_activity, shares, at)
-            minute = int(interpolated(share_corners, minutes, share))
-            topic = _draw_topic(state, main[u], second[u], drift[u], at, topics)
-            good = quality[u] * quantiles[below(state, QUANTILES)]
-            views = min(stochastic(state, reach[u] * good), most_views)
-            seen = u, at, minute, topic, views
-            likes, replies, reposts, happened = _show(
-                state, seen, times, tastes, author, graph, reader, match, delays, settings, events, happened
-            )
+        active = people.leave[u] - people.join[u]
+        for _ in range(stochastic(state, min(people.rate[u] * active, engagement.most_posts))):
+            at = people.join[u] + active * uniform(state)
+            share = interpolated(calendar.times, calendar.shares_at, at)
+            minute = int(interpolated(calendar.shares, calendar.minutes_at, share))
+            topic = _draw_topic(state, people.main[u], people.second[u], people.drift[u], at, topics)
+            good = people.quality[u] * engagement.luck[below(state, QUANTILES)]
+            views = min(stochastic(state, people.reach[u] * good), engagement.most_views)
+            post = Post(u, at, minute, topic, views)
+            likes, replies, reposts, happened = _show(state, post, people, audience, engagement, events, happened)
             if written < room:
-                posts[0][written], posts[1][written], posts[2][written] = u, minute, likes
-                posts[3][written], posts[4][written], posts[5][written] = replies, reposts, topic
+                posts.user[written], posts.time[written], posts.likes[written] = u, minute, likes
+                posts.replies[written], posts.reposts[written], posts.topic[written] = replies, reposts, topic
             written += 1
     return written, happened

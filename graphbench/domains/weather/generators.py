@@ -138,8 +138,8 @@ def refuse_generation(
     """
     raise StoreError(
         "reanalysis is read from files: give --source official --folder DIR (source='official', folder=...), the "
-        "folder of WeatherBench 2's 1959-2023_01_10-6h-64x32_equiangular_conservative.zarr; what is generated is "
-        "weather/sim_64x32"
+        "folder of WeatherBench 2's 1959-2023_01_10-6h-64x32_equiangular_conservative.zarr; the dataset that can be "
+        "generated is weather/sim_64x32"
     )
 
 

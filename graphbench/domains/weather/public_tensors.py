@@ -80,7 +80,7 @@ class PublicTensors:
                 time, point = wrong[0].tolist()
                 raise StoreError(
                     f"{channel} of {self.path} is {states[time, point, c]:g} at {dates(self.hours[first + time])}, "
-                    f"outside {low:g} to {high:g}; the file is damaged, or its channels are not those of release 0.2.0"
+                    f"outside {low:g} to {high:g}; the file is damaged, or its channels differ from release 0.2.0"
                 )
         return states
 

@@ -83,16 +83,16 @@ def test_play_outs_are_what_greedy_choices_cost_and_leave_the_circuit_as_it_is()
     building = Constructions(given_tables)
     assert building.advance()
     which, literals, _, _ = building.candidates()
-    before = building._state.copy()
+    before = building._batch.state.copy()
     costs = building.play_outs(which, literals, rounds=1, noise=0.0)[0]
-    assert (building._state == before).all()
+    assert (building._batch.state == before).all()
     for literal, cost in zip(literals[0], costs, strict=True):
         if literal:
             other = Constructions(given_tables)
             other.advance()
             other.choose(which, np.array([literal]))
-            _greedy_all(0.0, 0, *other._arrays)
-            assert other._state[0, VARIABLES] - before[0, VARIABLES] == cost
+            _greedy_all(0.0, 0, other._batch)
+            assert other._batch.state[0, VARIABLES] - before[0, VARIABLES] == cost
             other.waiting[:] = False
             assert equivalent(other.circuits()[0], given_tables[0])
         else:

@@ -1,20 +1,62 @@
 """Registering and calling algorithms: what is refused, before any work."""
 
+from typing import Annotated, NamedTuple
+
 import pytest
 
+from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import AlgorithmError, algorithm, find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.names import NAMES
+from graphbench.domains.clrs.recording import GraphScalar, Ints, NodeMaskOne
+from graphbench.domains.clrs.tracing import Runner, compiled_for
+
+
+def hints_of(**types):
+    return NamedTuple("Hints", list(types.items()))
 
 
 def register(name="own", **features):
-    def run(log, keys, least):
+    def run(log, keys, hints, least):
         pass
 
     run.__name__ = name
-    given = {"inputs": "pos:node/scalar, key:node/scalar", "hints": "i:node/mask_one", "outputs": "least:node/mask_one"}
-    return algorithm(None, **{**given, **features})(run)
+    given = {"inputs": "pos:node/scalar, key:node/scalar", "outputs": "least:node/mask_one"}
+    return algorithm(None, **{"hints": hints_of(i=NodeMaskOne), **given, **features})(run)
+
+
+def test_the_fields_of_the_class_of_hints_are_the_hint_features():
+    kinds = hints_of(i=NodeMaskOne, phase=Annotated[Ints, "graph/categorical(3)"], total=GraphScalar)
+    hints = register(hints=kinds).hints
+    assert [(f.name, f.location, f.kind, f.classes) for f in hints] == [
+        ("i", Location.NODE, Kind.MASK_ONE, 0),
+        ("phase", Location.GRAPH, Kind.CATEGORICAL, 3),
+        ("total", Location.GRAPH, Kind.SCALAR, 0),
+    ]
+    assert {f.stage for f in hints} == {Stage.HINT}
+
+
+def test_a_hint_whose_type_names_no_feature_is_refused():
+    with pytest.raises(AlgorithmError, match=r"Hints\.i.*int"):
+        register(hints=hints_of(i=int))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_works_on_one_view_per_hint(name):
+    spec = find_algorithm(name)
+    assert [hint.name for hint in spec.hints] == list(spec.views_of_hints._fields)
+    runner = Runner(spec)
+    runner.run(sample(name, 8, 2, 0))
+    (_, _, views), *others = runner._states.values()
+    assert not others and isinstance(views, spec.views_of_hints)
+
+
+def test_a_kernel_without_compiled_code_is_called_itself():
+    def run(log):
+        raise NotImplementedError
+
+    assert compiled_for(run, [1]) is run
 
 
 def test_the_benchmark_s_names_are_taken():
@@ -28,11 +70,14 @@ def test_the_benchmark_s_names_are_taken():
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ({"hints": "key:node/mask_one"}, "the feature 'key' twice"),
+        ({"hints": hints_of(key=NodeMaskOne)}, "the feature 'key' twice"),
         ({"outputs": "least:node/mask_one, least:node/mask"}, "the feature 'least' twice"),
-        ({"hints": "phase:graph/categorical"}, r"phase: write a class with their number, e.g. categorical\(3\)"),
-        ({"hints": "phase:graph/categorical(1)"}, "phase: write a class with their number"),
-        ({"hints": "phase:graph/mask(3)"}, "phase: write a class with their number"),
+        (
+            {"hints": hints_of(phase=Annotated[Ints, "graph/categorical"])},
+            r"phase: write a class with their number, e.g. categorical\(3\)",
+        ),
+        ({"hints": hints_of(phase=Annotated[Ints, "graph/categorical(1)"])}, "phase: write a class with their number"),
+        ({"hints": hints_of(phase=Annotated[Ints, "graph/mask(3)"])}, "phase: write a class with their number"),
     ],
 )
 def test_features_that_do_not_fit_together(features, words):

@@ -36,7 +36,7 @@ def test_samples_are_the_prompts_of_their_size_seed_and_draw(name):
     card = catalog().cards[f"clrs_text/{name}"]
     for split in ("train", "val", "test"):
         parameters = PromptParameters.model_validate(card.split(split).parameters)
-        size, seed, draw = parameters.place(41)
+        size, seed, draw = parameters.draw_of(41)
         (wanted,) = list(prompts(name, size, draw + 1, seed))[draw:]
         samples = draw_samples(card, split, np.array([3, 41]))
         assert samples.values["prompt"].strings()[1] == wanted.prompt
@@ -46,7 +46,7 @@ def test_samples_are_the_prompts_of_their_size_seed_and_draw(name):
 
 def test_sizes_and_seeds_come_in_turn():
     parameters = PromptParameters(sizes={"first": 4, "last": 6}, seeds=(3, 14))
-    assert [parameters.place(i) for i in range(7)] == [
+    assert [parameters.draw_of(i) for i in range(7)] == [
         (4, 3, 0), (5, 3, 0), (6, 3, 0), (4, 14, 0), (5, 14, 0), (6, 14, 0), (4, 3, 1),
     ]  # fmt: skip
 

@@ -468,14 +468,14 @@ def test_preimages_ask_for_the_digest_of_their_message():
     drawn = Counter()
     for index in range(60):
         attack = draw_preimage(KEY, index, 0, ("md4", "sha1", "sha256"), (16, 30), (100, 384))
-        encoding = encode_hash(attack.name, attack.rounds, attack.message, attack.known)
+        encoding = encode_hash(attack.name, attack.rounds, attack.message, attack.known_bits)
         digest = bits_of(REFERENCES[attack.name](np.packbits(attack.message).tobytes(), attack.rounds))
         units = [int(x if bit else -x) for x, bit in zip(encoding.digest, digest, strict=True)]
         np.testing.assert_array_equal(attack.formula.literals, [*encoding.formula.literals, *units])
         np.testing.assert_array_equal(attack.formula.lengths, [*encoding.formula.lengths, *[1] * len(units)])
         assert attack.formula.is_satisfied_by(encoding.model)
         assert 16 <= attack.rounds <= 30
-        assert 100 <= attack.known.sum() <= 384
+        assert 100 <= attack.known_bits.sum() <= 384
         drawn[attack.name] += 1
     assert min(drawn.values()) > 10
     assert len(drawn) == 3
@@ -491,8 +491,8 @@ def test_known_bits_are_drawn_uniformly():
     ones = 0
     for index in range(400):
         attack = draw_preimage(KEY, index, 0, ("md4",), (1, 1), (128, 128))
-        assert attack.known.sum() == 128
-        counts += attack.known
+        assert attack.known_bits.sum() == 128
+        counts += attack.known_bits
         ones += int(attack.message.sum())
     assert stats.chisquare(counts).pvalue > 1e-3
     assert stats.binomtest(ones, 400 * 512).pvalue > 1e-3

@@ -1,14 +1,14 @@
 """Depth-first search and topological sort (Cormen et al., sections 22.3 and 22.4).
 
-A node is white until it is found, grey while it is on the stack, and black when it is finished. The stack is shown by
-pointers: ``s_last`` is its top, ``s_prev`` leads from every node to the one below, from the root and from nodes that
-are not on the stack to themselves. ``s`` is the root of the search, ``u`` the node at work, and ``v`` the neighbour
-last looked at: after a whole scan the last node of the graph.
+A node is white until the search reaches it, grey while it is on the stack, and black when it is finished. Pointers show
+the stack: ``s_last`` is the node on top, and ``s_prev`` points from every node to the node below it. The root and the
+nodes that are not on the stack point to themselves. ``s`` is the root of the search, ``u`` the current node, and ``v``
+the neighbour that was looked at last (after a complete scan, this is the last node of the graph).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, directed_graph
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import GraphScalar, Ints, Log, NodeMaskOne, NodePointer, NodeScalar, record
 
 WHITE, GREY, BLACK = range(3)
+NodeColor = Annotated[Ints, "node/categorical(3)"]
 TICK = 0.01  # times are sums of ticks, rounded as such sums are: 0.09 + 0.01 is less than 0.1
 
 
 class Walk(NamedTuple):
-    """The hints that show where a search is."""
+    """The hints that show the position of a search."""
 
     color: NDArray[np.int32]  # [n]
     s_prev: NDArray[np.int32]  # [n]
@@ -50,7 +51,7 @@ def push_root(log: Log, walk: Walk, root: int) -> None:
 
 @inner
 def push(log: Log, walk: Walk) -> None:
-    """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
+    """Push ``v`` on the stack, which is one step; afterwards ``v`` is the current node."""
     node = walk.v[0]
     walk.color[node] = GREY
     walk.s_prev[node] = walk.s_last[0]
@@ -61,7 +62,7 @@ def push(log: Log, walk: Walk) -> None:
 
 @inner
 def pop(walk: Walk) -> bool:
-    """Take the finished node ``u`` from the stack; return whether there is one below it, now the node at work."""
+    """Pop the finished node ``u``; return whether the stack has another node, which becomes the current node."""
     finished = walk.u[0]
     below = walk.s_prev[finished]
     walk.s_prev[finished] = finished
@@ -71,7 +72,7 @@ def pop(walk: Walk) -> bool:
 
 @inner
 def enter(walk: Walk, times: Times) -> None:
-    """Make ``u`` grey and note when."""
+    """Make ``u`` grey and write the time into ``d``."""
     times.time[0] += TICK
     times.d[walk.u[0]] = times.time[0]
     walk.color[walk.u[0]] = GREY
@@ -79,7 +80,7 @@ def enter(walk: Walk, times: Times) -> None:
 
 @inner
 def finish(walk: Walk, times: Times) -> None:
-    """Make ``u`` black and note when."""
+    """Make ``u`` black and write the time into ``f``."""
     times.time[0] += TICK
     times.f[walk.u[0]] = times.time[0]
     walk.color[walk.u[0]] = BLACK
@@ -87,7 +88,7 @@ def finish(walk: Walk, times: Times) -> None:
 
 @inner
 def find_white(graph: NDArray[Any], walk: Walk) -> bool:
-    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether there is one."""
+    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether ``u`` has a white neighbour."""
     node = walk.u[0]
     for other in range(graph.shape[0]):
         walk.v[0] = other
@@ -96,57 +97,55 @@ def find_white(graph: NDArray[Any], walk: Walk) -> bool:
     return False
 
 
+class DfsHints(NamedTuple):
+    """The hints of ``dfs``."""
+
+    pi_h: NodePointer
+    color: NodeColor
+    d: NodeScalar
+    f: NodeScalar
+    s_prev: NodePointer
+    s: NodeMaskOne
+    u: NodeMaskOne
+    v: NodeMaskOne
+    s_last: NodeMaskOne
+    time: GraphScalar
+
+
 @algorithm(
-    directed_graph,
-    inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask",
-    hints="""pi_h:node/pointer, color:node/categorical(3), d:node/scalar, f:node/scalar, s_prev:node/pointer,
-        s:node/mask_one, u:node/mask_one, v:node/mask_one, s_last:node/mask_one, time:graph/scalar""",
-    outputs="pi:node/pointer",
+    directed_graph, inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask", hints=DfsHints, outputs="pi:node/pointer"
 )
-def dfs(
-    log: Log,
-    A: NDArray[np.float64],
-    pi_h: NDArray[np.int32],
-    color: NDArray[np.int32],
-    d: NDArray[np.float64],
-    f: NDArray[np.float64],
-    s_prev: NDArray[np.int32],
-    s: NDArray[np.int32],
-    u: NDArray[np.int32],
-    v: NDArray[np.int32],
-    s_last: NDArray[np.int32],
-    time: NDArray[np.float64],
-    pi: NDArray[np.int32],
-) -> None:
+def dfs(log: Log, A: NDArray[np.float64], hints: DfsHints, pi: NDArray[np.int32]) -> None:
     """Depth-first search (section 22.3): roots and neighbours in the order of their numbers.
 
-    Three steps per node: found (or chosen as a root), entered, finished.
+    Every node has three steps: it is pushed (or chosen as a root), it is entered, it is finished.
     """
-    walk, times = Walk(color, s_prev, s, u, v, s_last), Times(d, f, time)
+    walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
+    times = Times(hints.d, hints.f, hints.time)
     n = A.shape[0]
-    pi_h[:] = np.arange(n)
-    s_prev[:] = np.arange(n)
+    hints.pi_h[:] = np.arange(n)
+    walk.s_prev[:] = np.arange(n)
     for root in range(n):
-        if color[root] != WHITE:
+        if walk.color[root] != WHITE:
             continue
         push_root(log, walk, root)
         searching = True
         while searching:
-            if d[u[0]] == 0:
+            if times.d[walk.u[0]] == 0:
                 enter(walk, times)
                 record(log)
             if find_white(A, walk):
-                pi_h[v[0]] = u[0]
+                hints.pi_h[walk.v[0]] = walk.u[0]
                 push(log, walk)
             else:
                 finish(walk, times)
                 record(log)
                 searching = pop(walk)
-    pi[:] = pi_h
+    pi[:] = hints.pi_h
 
 
 def acyclic_graph(A: Instances) -> Prepared:
-    """Prepare a directed graph ``A`` of two nodes or more that has no cycle, not even of one node."""
+    """Prepare a directed graph ``A`` of two nodes or more that has no cycles and no self-loops."""
     prepared = directed_graph(A)
     for cycle in map(find_cycle, prepared.arguments[0]):
         if len(cycle):
@@ -157,7 +156,7 @@ def acyclic_graph(A: Instances) -> Prepared:
 
 @kernel
 def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the nodes of a cycle, in the order of its arcs; none where the graph has no cycle. O(n^2)."""
+    """Return the nodes of a cycle, in the order of its arcs, or an empty array for a graph without cycles. O(n^2)."""
     n = graph.shape[0]
     following = np.zeros(n, np.int64)  # arcs to nodes that are left
     for u in range(n):
@@ -185,7 +184,7 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @inner
 def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Walk over nodes that have arcs to such nodes until one comes again; return the walk since it came first."""
+    """Follow arcs among the remaining nodes until a node comes again; return the nodes between its two visits."""
     n = graph.shape[0]
     position = np.full(n, -1, np.int64)
     walked = np.empty(n, np.int64)
@@ -202,52 +201,53 @@ def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) ->
     return walked[position[node] : count]
 
 
+class TopologicalSortHints(NamedTuple):
+    """The hints of ``topological_sort``."""
+
+    topo_h: NodePointer
+    topo_head_h: NodeMaskOne
+    color: NodeColor
+    s_prev: NodePointer
+    s: NodeMaskOne
+    u: NodeMaskOne
+    v: NodeMaskOne
+    s_last: NodeMaskOne
+
+
 @algorithm(
     acyclic_graph,
     inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask",
-    hints="""topo_h:node/pointer, topo_head_h:node/mask_one, color:node/categorical(3), s_prev:node/pointer,
-        s:node/mask_one, u:node/mask_one, v:node/mask_one, s_last:node/mask_one""",
+    hints=TopologicalSortHints,
     outputs="topo:node/pointer, topo_head:node/mask_one",
 )
 def topological_sort(
-    log: Log,
-    A: NDArray[np.float64],
-    topo_h: NDArray[np.int32],
-    topo_head_h: NDArray[np.int32],
-    color: NDArray[np.int32],
-    s_prev: NDArray[np.int32],
-    s: NDArray[np.int32],
-    u: NDArray[np.int32],
-    v: NDArray[np.int32],
-    s_last: NDArray[np.int32],
-    topo: NDArray[np.int32],
-    topo_head: NDArray[np.int32],
+    log: Log, A: NDArray[np.float64], hints: TopologicalSortHints, topo: NDArray[np.int32], topo_head: NDArray[np.int32]
 ) -> None:
     """Topological sort (section 22.4): every node finished by a depth-first search goes in front of the list.
 
-    Two steps per node, found and finished; a root has a further one, chosen, before it is entered. ``topo`` points from
-    every node to the next of the list, from the last to itself.
+    Every node has two steps: it is pushed, it is finished. A root has a further step before, in which it is chosen.
+    ``topo`` points from every node to the next node of the list, and from the last node to itself.
     """
-    walk = Walk(color, s_prev, s, u, v, s_last)
+    walk = Walk(hints.color, hints.s_prev, hints.s, hints.u, hints.v, hints.s_last)
     n = A.shape[0]
-    topo_h[:] = np.arange(n)
-    s_prev[:] = np.arange(n)
+    hints.topo_h[:] = np.arange(n)
+    walk.s_prev[:] = np.arange(n)
     for root in range(n):
-        if color[root] != WHITE:
+        if walk.color[root] != WHITE:
             continue
         push_root(log, walk, root)
-        color[root] = GREY
+        walk.color[root] = GREY
         record(log)
         searching = True
         while searching:
             if find_white(A, walk):
                 push(log, walk)
                 continue
-            color[u[0]] = BLACK
-            if color[topo_head_h[0]] == BLACK:  # before the first node is finished, the head means nothing
-                topo_h[u[0]] = topo_head_h[0]
-            topo_head_h[0] = u[0]
+            walk.color[walk.u[0]] = BLACK
+            if walk.color[hints.topo_head_h[0]] == BLACK:  # before the first node is finished, the head means nothing
+                hints.topo_h[walk.u[0]] = hints.topo_head_h[0]
+            hints.topo_head_h[0] = walk.u[0]
             record(log)
             searching = pop(walk)
-    topo[:] = topo_h
-    topo_head[:] = topo_head_h
+    topo[:] = hints.topo_h
+    topo_head[:] = hints.topo_head_h

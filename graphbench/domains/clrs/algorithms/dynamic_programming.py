@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from graphbench.domains.clrs.arguments import (
     same_length,
     vector,
 )
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import EdgeMask, EdgePointer, EdgeScalar, Ints, Log, NodePointer, record
 
 LETTERS = 4
 LARGEST_DIMENSION = 1e100  # costs stay finite
@@ -62,37 +62,33 @@ def _refuse_outside(name: str, values: NDArray[np.float64], most: float, descrip
         raise ArgumentError(f"{name}[{position}] is {values[i, position]}; give {description} from 0 to {most}")
 
 
-@algorithm(
-    _dimensions,
-    inputs="pos:node/scalar, p:node/scalar",
-    hints="pred_h:node/pointer, m:edge/scalar, s_h:edge/pointer, msk:edge/mask",
-    outputs="s:edge/pointer",
-)
-def matrix_chain_order(
-    log: Log,
-    p: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    m: NDArray[np.float64],
-    s_h: NDArray[np.int32],
-    msk: NDArray[np.int32],
-    s: NDArray[np.int32],
-) -> None:
+class MatrixChainOrderHints(NamedTuple):
+    """The hints of ``matrix_chain_order``."""
+
+    pred_h: NodePointer
+    m: EdgeScalar
+    s_h: EdgePointer
+    msk: EdgeMask
+
+
+@algorithm(_dimensions, inputs="pos:node/scalar, p:node/scalar", hints=MatrixChainOrderHints, outputs="s:edge/pointer")
+def matrix_chain_order(log: Log, p: NDArray[np.float64], hints: MatrixChainOrderHints, s: NDArray[np.int32]) -> None:
     """Matrix-chain multiplication (section 15.2): the cheapest way to multiply matrices i to j, for all i and j.
 
     One step per round in which every product is improved from the costs of the round before, until no cost changes.
-    A product that costs nothing shows as no change: with dimensions of 0 the rounds may end before all products are
-    known, and ``s`` is 0 for unknown products.
+    A product that costs nothing makes no change: with dimensions of 0 the rounds may end before all products are
+    computed, and ``s`` is 0 for the other products.
     """
     n = p.shape[0]
     for node in range(1, n):
-        pred_h[node] = node - 1
-        msk[node, node] = 1
+        hints.pred_h[node] = node - 1
+        hints.msk[node, node] = 1
     record(log)
-    costs = np.full((n, n), np.inf)  # m, where a cost is known
+    costs = np.full((n, n), np.inf)  # m, infinite for products that are not yet computed
     for i in range(1, n):
         costs[i, i] = 0.0
     while True:
-        before, before_of, shown = costs.copy(), costs.T.copy(), m.copy()  # before_of[j, i]: read along a row too
+        before, before_of, shown = costs.copy(), costs.T.copy(), hints.m.copy()  # before_of[j, i]: read along a row too
         for i in range(1, n):
             for j in range(i + 1, n):
                 left, right, dimensions = before[i, i:j], before_of[j, i + 1 : j + 1], p[i:j]
@@ -102,37 +98,41 @@ def matrix_chain_order(
                     if cost < best:
                         best, split = cost, i + k
                 if split >= 0:
-                    costs[i, j] = m[i, j] = best
-                    s_h[i, j], msk[i, j] = split, 1
-        if np.all(shown == m):
+                    costs[i, j] = hints.m[i, j] = best
+                    hints.s_h[i, j], hints.msk[i, j] = split, 1
+        if np.all(shown == hints.m):
             break
         record(log)
-    s[:] = s_h
+    s[:] = hints.s_h
+
+
+class LcsLengthHints(NamedTuple):
+    """The hints of ``lcs_length``."""
+
+    pred_h: NodePointer
+    b_h: Annotated[Ints, "edge/categorical(4)"]
+    c: EdgeScalar
 
 
 @algorithm(
     lambda x, y: two_strings("x", x, "y", y),
     inputs="string:node/mask, pos:node/scalar, key:node/categorical(4)",
-    hints="pred_h:node/pointer, b_h:edge/categorical(4), c:edge/scalar",
+    hints=LcsLengthHints,
     outputs="b:edge/categorical(4)",
 )
 def lcs_length(
-    log: Log,
-    x: NDArray[np.int64],
-    y: NDArray[np.int64],
-    pred_h: NDArray[np.int32],
-    b_h: NDArray[np.int32],
-    c: NDArray[np.float64],
-    b: NDArray[np.int32],
+    log: Log, x: NDArray[np.int64], y: NDArray[np.int64], hints: LcsLengthHints, b: NDArray[np.int32]
 ) -> None:
-    """Longest common subsequence (section 15.4): its length for all pairs of prefixes, and where it comes from.
+    """Longest common subsequence (section 15.4): the lengths for all pairs of prefixes, and their predecessors.
 
-    Classes of ``b``: 0 diagonal (the letters agree), 1 up, 2 left; 3 stands for none. The first row and column are
-    filled at once; then one step per round in which all others follow from the round before, until lengths are stable.
+    Classes of ``b``: 0 diagonal (the letters agree), 1 up, 2 left; 3 stands for none. The first step fills the first
+    row and column. Then every round is one step, which computes all other cells from the round before, until the
+    lengths are stable.
     """
     rows, columns = x.shape[0], y.shape[0]
+    b_h, c = hints.b_h, hints.c
     for node in range(rows + columns):
-        pred_h[node] = node if node in (0, rows) else node - 1
+        hints.pred_h[node] = node if node in (0, rows) else node - 1
     b_h[:] = -1
     for i in range(rows):
         for j in range(columns):
@@ -163,30 +163,33 @@ def lcs_length(
     b[:] = b_h
 
 
+class OptimalBstHints(NamedTuple):
+    """The hints of ``optimal_bst``."""
+
+    pred_h: NodePointer
+    root_h: EdgePointer
+    e: EdgeScalar
+    w: EdgeScalar
+    msk: EdgeMask
+
+
 @algorithm(
     _probabilities,
     inputs="pos:node/scalar, p:node/scalar, q:node/scalar",
-    hints="pred_h:node/pointer, root_h:edge/pointer, e:edge/scalar, w:edge/scalar, msk:edge/mask",
+    hints=OptimalBstHints,
     outputs="root:edge/pointer",
 )
 def optimal_bst(
-    log: Log,
-    p: NDArray[np.float64],
-    q: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    root_h: NDArray[np.int32],
-    e: NDArray[np.float64],
-    w: NDArray[np.float64],
-    msk: NDArray[np.int32],
-    root: NDArray[np.int32],
+    log: Log, p: NDArray[np.float64], q: NDArray[np.float64], hints: OptimalBstHints, root: NDArray[np.int32]
 ) -> None:
     """Optimal binary search trees (section 15.5): one step per number of keys in a tree, from none to all."""
     n = p.shape[0]
+    root_h, e, w = hints.root_h, hints.e, hints.w
     for node in range(1, n + 1):
-        pred_h[node] = node - 1
+        hints.pred_h[node] = node - 1
     for i in range(n + 1):
         e[i, i] = w[i, i] = q[i]
-        msk[i, i] = 1
+        hints.msk[i, i] = 1
     record(log)
     for size in range(1, n + 1):
         for i in range(n - size + 1):
@@ -197,6 +200,6 @@ def optimal_bst(
                 cost = e[i, r] + e[r + 1, j] + w[i, j]
                 if cost < e[i, j]:
                     e[i, j], root_h[i, j] = cost, r
-            msk[i, j] = 1
+            hints.msk[i, j] = 1
         record(log)
     root[:] = root_h

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, positions, same_length, vector
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import Ints, Log, NodeMask, NodeMaskOne, NodePointer, NodeScalar, record
 
 _INPUTS = "pos:node/scalar, x:node/scalar, y:node/scalar"
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 FARTHEST = 1e150  # products of two coordinates stay finite
 
 
@@ -87,7 +88,7 @@ def _lowest(xs: Floats, ys: Floats) -> int:
 
 @kernel
 def find_same_direction(xs: Floats, ys: Floats) -> tuple[int, int, int]:
-    """Return an instance of ``[S, n]`` and two of its points that the lowest one sees at one angle; -1s if none."""
+    """Return an instance of ``[S, n]`` and two points at equal angles from its lowest point; -1s if there are none."""
     for i in range(xs.shape[0]):
         x, y = xs[i], ys[i]
         lowest = _lowest(x, y)
@@ -103,13 +104,13 @@ def find_same_direction(xs: Floats, ys: Floats) -> tuple[int, int, int]:
 
 @inner
 def _goes_on(xs: Floats, ys: Floats, last: int, end: int, point: int) -> bool:
-    """Return whether, seen from the corner ``last``, ``point`` replaces ``end`` as the next: it is not left of it."""
+    """Return whether ``point`` replaces ``end`` as the next corner: seen from ``last``, it is not left of ``end``."""
     return end == last or (point != last and _turn(xs, ys, last, end, point) <= 0)
 
 
 @kernel
 def find_point_on_edge(xs: Floats, ys: Floats) -> tuple[int, int, int, int]:
-    """Return an instance of ``[S, n]`` that Jarvis's march cannot walk around and three points on a line; else -1s."""
+    """Return an instance of ``[S, n]`` for which Jarvis's march may never end, and three points on a line; else -1s."""
     n = xs.shape[1]
     for i in range(xs.shape[0]):
         x, y = xs[i], ys[i]
@@ -131,131 +132,124 @@ def find_point_on_edge(xs: Floats, ys: Floats) -> tuple[int, int, int, int]:
     return -1, -1, -1, -1
 
 
-@algorithm(
-    _segments,
-    inputs=_INPUTS,
-    hints="i:node/mask_one, j:node/mask_one, k:node/mask_one, dir:node/scalar, on_seg:node/mask",
-    outputs="intersect:graph/mask",
-)
-def segments_intersect(
-    log: Log, xs: Floats, ys: Floats, i: Ints, j: Ints, k: Ints, dir: Floats, on_seg: Ints, intersect: Ints
-) -> None:
+class SegmentsIntersectHints(NamedTuple):
+    """The hints of ``segments_intersect``."""
+
+    i: NodeMaskOne
+    j: NodeMaskOne
+    k: NodeMaskOne
+    dir: NodeScalar
+    on_seg: NodeMask
+
+
+@algorithm(_segments, inputs=_INPUTS, hints=SegmentsIntersectHints, outputs="intersect:graph/mask")
+def segments_intersect(log: Log, xs: Floats, ys: Floats, hints: SegmentsIntersectHints, intersect: Ints) -> None:
     """Whether two segments intersect (section 33.1): on which side of one the ends of the other lie, end by end."""
     record(log)
     for point in range(4):
-        i[0], j[0], k[0] = 2 if point < 2 else 0, 3 if point < 2 else 1, point
+        i, j = (2, 3) if point < 2 else (0, 1)
+        hints.i[0], hints.j[0], hints.k[0] = i, j, point
         # The textbook's DIRECTION(i, j, k), in its order of operations.
-        dir[point] = (xs[point] - xs[i[0]]) * (ys[j[0]] - ys[i[0]]) - (xs[j[0]] - xs[i[0]]) * (ys[point] - ys[i[0]])
-        within_x = min(xs[i[0]], xs[j[0]]) <= xs[point] <= max(xs[i[0]], xs[j[0]])
-        within_y = min(ys[i[0]], ys[j[0]]) <= ys[point] <= max(ys[i[0]], ys[j[0]])
-        on_seg[point] = 1 if within_x and within_y else 0
+        hints.dir[point] = (xs[point] - xs[i]) * (ys[j] - ys[i]) - (xs[j] - xs[i]) * (ys[point] - ys[i])
+        within_x = min(xs[i], xs[j]) <= xs[point] <= max(xs[i], xs[j])
+        within_y = min(ys[i], ys[j]) <= ys[point] <= max(ys[i], ys[j])
+        hints.on_seg[point] = 1 if within_x and within_y else 0
         record(log)
     crosses = True
     for first in (0, 2):
-        a, b = dir[first], dir[first + 1]
+        a, b = hints.dir[first], hints.dir[first + 1]
         crosses = crosses and ((a > 0 and b < 0) or (a < 0 and b > 0))
     touches = False
     for point in range(4):
-        touches = touches or (dir[point] == 0 and on_seg[point] == 1)
+        touches = touches or (hints.dir[point] == 0 and hints.on_seg[point] == 1)
     intersect[0] = 1 if crosses or touches else 0
 
 
-@algorithm(
-    _points_around_lowest,
-    inputs=_INPUTS,
-    hints="""best:node/mask_one, atans:node/scalar, in_hull_h:node/mask, stack_prev:node/pointer,
-             last_stack:node/mask_one, i:node/mask_one, phase:graph/categorical(5)""",
-    outputs="in_hull:node/mask",
-)
-def graham_scan(
-    log: Log,
-    xs: Floats,
-    ys: Floats,
-    best: Ints,
-    atans: Floats,
-    in_hull_h: Ints,
-    stack_prev: Ints,
-    last_stack: Ints,
-    i: Ints,
-    phase: Ints,
-    in_hull: Ints,
-) -> None:
+class GrahamScanHints(NamedTuple):
+    """The hints of ``graham_scan``."""
+
+    best: NodeMaskOne
+    atans: NodeScalar
+    in_hull_h: NodeMask
+    stack_prev: NodePointer
+    last_stack: NodeMaskOne
+    i: NodeMaskOne
+    phase: Annotated[Ints, "graph/categorical(5)"]
+
+
+@algorithm(_points_around_lowest, inputs=_INPUTS, hints=GrahamScanHints, outputs="in_hull:node/mask")
+def graham_scan(log: Log, xs: Floats, ys: Floats, hints: GrahamScanHints, in_hull: Ints) -> None:
     """Graham's scan (section 33.3): visit points by angle around the lowest; pop while the way does not turn left.
 
     Phases: 0 start, 1 lowest point, 2 angles, 3 a point popped, 4 a point pushed.
     """
     n = xs.shape[0]
     for point in range(n):
-        stack_prev[point] = point
+        hints.stack_prev[point] = point
     record(log)
     lowest = _lowest(xs, ys)
-    best[0] = last_stack[0] = i[0] = lowest
-    in_hull_h[lowest] = 1
-    phase[0] = 1
+    hints.best[0] = hints.last_stack[0] = hints.i[0] = lowest
+    hints.in_hull_h[lowest] = 1
+    hints.phase[0] = 1
     record(log)
     for point in range(n):
         if point != lowest:
-            atans[point] = np.arctan2(ys[point] - ys[lowest], xs[point] - xs[lowest])
-    phase[0] = 2
+            hints.atans[point] = np.arctan2(ys[point] - ys[lowest], xs[point] - xs[lowest])
+    hints.phase[0] = 2
     record(log)
-    for point in np.argsort(atans, kind="mergesort"):
+    for point in np.argsort(hints.atans, kind="mergesort"):
         if point == lowest:
             continue
-        i[0] = point
-        while last_stack[0] != lowest and _turn(xs, ys, stack_prev[last_stack[0]], last_stack[0], point) <= 0:
-            popped = last_stack[0]
-            last_stack[0] = stack_prev[popped]
-            stack_prev[popped] = popped
-            in_hull_h[popped] = 0
-            phase[0] = 3
+        hints.i[0] = point
+        top = hints.last_stack[0]
+        while top != lowest and _turn(xs, ys, hints.stack_prev[top], top, point) <= 0:
+            popped, top = top, hints.stack_prev[top]
+            hints.last_stack[0] = top
+            hints.stack_prev[popped] = popped
+            hints.in_hull_h[popped] = 0
+            hints.phase[0] = 3
             record(log)
-        stack_prev[point] = last_stack[0]
-        last_stack[0] = point
-        in_hull_h[point] = 1
-        phase[0] = 4
+        hints.stack_prev[point] = top
+        hints.last_stack[0] = point
+        hints.in_hull_h[point] = 1
+        hints.phase[0] = 4
         record(log)
-    in_hull[:] = in_hull_h
+    in_hull[:] = hints.in_hull_h
 
 
-@algorithm(
-    _points_in_a_ring,
-    inputs=_INPUTS,
-    hints="""pred_h:node/pointer, in_hull_h:node/mask, best:node/mask_one, last_point:node/mask_one,
-             endpoint:node/mask_one, i:node/mask_one, phase:graph/categorical(2)""",
-    outputs="in_hull:node/mask",
-)
-def jarvis_march(
-    log: Log,
-    xs: Floats,
-    ys: Floats,
-    pred_h: Ints,
-    in_hull_h: Ints,
-    best: Ints,
-    last_point: Ints,
-    endpoint: Ints,
-    i: Ints,
-    phase: Ints,
-    in_hull: Ints,
-) -> None:
+class JarvisMarchHints(NamedTuple):
+    """The hints of ``jarvis_march``."""
+
+    pred_h: NodePointer
+    in_hull_h: NodeMask
+    best: NodeMaskOne
+    last_point: NodeMaskOne
+    endpoint: NodeMaskOne
+    i: NodeMaskOne
+    phase: Annotated[Ints, "graph/categorical(2)"]
+
+
+@algorithm(_points_in_a_ring, inputs=_INPUTS, hints=JarvisMarchHints, outputs="in_hull:node/mask")
+def jarvis_march(log: Log, xs: Floats, ys: Floats, hints: JarvisMarchHints, in_hull: Ints) -> None:
     """Jarvis's march (section 33.3): from each point of the hull look at all others for the one furthest right."""
     n = xs.shape[0]
     for point in range(1, n):
-        pred_h[point] = point - 1
+        hints.pred_h[point] = point - 1
     record(log)
-    best[0] = last_point[0] = _lowest(xs, ys)
-    in_hull_h[best[0]] = 1
-    phase[0] = 1
+    hints.best[0] = hints.last_point[0] = _lowest(xs, ys)
+    hints.in_hull_h[hints.best[0]] = 1
+    hints.phase[0] = 1
     record(log)
     while True:
         for point in range(n):
-            i[0] = point
-            if _goes_on(xs, ys, last_point[0], endpoint[0], point):
-                endpoint[0] = point
+            hints.i[0] = point
+            if _goes_on(xs, ys, hints.last_point[0], hints.endpoint[0], point):
+                hints.endpoint[0] = point
             record(log)
-        if endpoint[0] == best[0]:
+        if hints.endpoint[0] == hints.best[0]:
             break
-        last_point[0] = endpoint[0]
-        in_hull_h[endpoint[0]] = 1
-        endpoint[0] = i[0] = 0
+        hints.last_point[0] = hints.endpoint[0]
+        hints.in_hull_h[hints.endpoint[0]] = 1
+        hints.endpoint[0] = hints.i[0] = 0
         record(log)
-    in_hull[:] = in_hull_h
+    in_hull[:] = hints.in_hull_h

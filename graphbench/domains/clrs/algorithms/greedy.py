@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,7 @@ from graphbench.domains.clrs.arguments import (
     same_length,
     vector,
 )
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import GraphScalar, Log, NodeMask, NodeMaskOne, NodePointer, record
 
 
 def activities(s: Instances, f: Instances) -> Prepared:
@@ -31,37 +33,40 @@ def activities(s: Instances, f: Instances) -> Prepared:
     return Prepared((starts, ends), {"pos": positions(*starts.shape), "s": starts, "f": ends})
 
 
+class ActivitySelectorHints(NamedTuple):
+    """The hints of ``activity_selector``."""
+
+    pred_h: NodePointer
+    selected_h: NodeMask
+    m: NodeMaskOne
+    k: NodeMaskOne
+
+
 @algorithm(
     activities,
     inputs="pos:node/scalar, s:node/scalar, f:node/scalar",
-    hints="pred_h:node/pointer, selected_h:node/mask, m:node/mask_one, k:node/mask_one",
+    hints=ActivitySelectorHints,
     outputs="selected:node/mask",
 )
 def activity_selector(
-    log: Log,
-    s: NDArray[np.float64],
-    f: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    selected_h: NDArray[np.int32],
-    m: NDArray[np.int32],
-    k: NDArray[np.int32],
-    selected: NDArray[np.int32],
+    log: Log, s: NDArray[np.float64], f: NDArray[np.float64], hints: ActivitySelectorHints, selected: NDArray[np.int32]
 ) -> None:
-    """Activity selection (section 16.1): take every activity that starts when the last one taken is over.
+    """Activity selection (section 16.1): take every activity that starts after the last chosen activity has finished.
 
-    One step per activity ``m``, the earliest to finish first, and one before. ``k`` is the last one taken.
+    There is one step at the start and one per activity ``m``, in the order of finish times. ``k`` is the activity that
+    was taken last.
     """
-    write_order(np.arange(s.shape[0]), pred_h)
+    write_order(np.arange(s.shape[0]), hints.pred_h)
     record(log)
     none_yet = True
     for activity in np.argsort(f, kind="mergesort"):
-        m[0] = activity
-        if none_yet or s[activity] >= f[k[0]]:
-            selected_h[activity] = 1
-            k[0] = activity
+        hints.m[0] = activity
+        if none_yet or s[activity] >= f[hints.k[0]]:
+            hints.selected_h[activity] = 1
+            hints.k[0] = activity
             none_yet = False
         record(log)
-    selected[:] = selected_h
+    selected[:] = hints.selected_h
 
 
 def tasks(d: Instances, w: Instances) -> Prepared:
@@ -72,33 +77,36 @@ def tasks(d: Instances, w: Instances) -> Prepared:
     return Prepared((whole, weights), {"pos": positions(*weights.shape), "d": deadlines, "w": weights})
 
 
+class TaskSchedulingHints(NamedTuple):
+    """The hints of ``task_scheduling``."""
+
+    pred_h: NodePointer
+    selected_h: NodeMask
+    i: NodeMaskOne
+    t: GraphScalar
+
+
 @algorithm(
     tasks,
     inputs="pos:node/scalar, d:node/scalar, w:node/scalar",
-    hints="pred_h:node/pointer, selected_h:node/mask, i:node/mask_one, t:graph/scalar",
+    hints=TaskSchedulingHints,
     outputs="selected:node/mask",
 )
 def task_scheduling(
-    log: Log,
-    d: NDArray[np.int64],
-    w: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    selected_h: NDArray[np.int32],
-    i: NDArray[np.int32],
-    t: NDArray[np.float64],
-    selected: NDArray[np.int32],
+    log: Log, d: NDArray[np.int64], w: NDArray[np.float64], hints: TaskSchedulingHints, selected: NDArray[np.int32]
 ) -> None:
     """Task scheduling (section 16.5): take the tasks by weight, and keep each one whose deadline is not yet reached.
 
-    One step per task ``i``, the heaviest first, and one before. Every task kept takes one unit of the time ``t``. The
-    benchmark does not move tasks already kept, as the textbook does, so the weight kept need not be the largest.
+    There is one step at the start and one per task ``i``, the heaviest first. Every task that is kept takes one unit of
+    the time ``t``. Unlike the textbook, the benchmark does not move tasks that it has already kept, so the total weight
+    of the tasks that are kept need not be the largest.
     """
-    write_order(np.arange(w.shape[0]), pred_h)
+    write_order(np.arange(w.shape[0]), hints.pred_h)
     record(log)
     for task in np.argsort(-w, kind="mergesort"):
-        i[0] = task
-        if t[0] < d[task]:
-            selected_h[task] = 1
-            t[0] += 1
+        hints.i[0] = task
+        if hints.t[0] < d[task]:
+            hints.selected_h[task] = 1
+            hints.t[0] += 1
         record(log)
-    selected[:] = selected_h
+    selected[:] = hints.selected_h

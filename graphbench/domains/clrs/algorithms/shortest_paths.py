@@ -1,10 +1,12 @@
 """Shortest paths (Cormen et al., chapters 24 and 25).
 
-Of paths that are equally short, the one found first is kept. Nodes that are not reached stay their own predecessors,
-with distance 0; a mask tells them apart.
+Of several paths of equal length, an algorithm keeps the first one that it finds. Nodes that are not reached keep
+pointing to themselves, with distance 0; a mask marks the nodes that are reached.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.depth_first import (
     BLACK,
     GREY,
+    NodeColor,
     Walk,
     acyclic_graph,
     find_white,
@@ -29,7 +32,18 @@ from graphbench.domains.clrs.arguments import (
     directed_graph,
     directed_graph_with_source,
 )
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import (
+    EdgeMask,
+    EdgePointer,
+    EdgeScalar,
+    GraphMask,
+    Log,
+    NodeMask,
+    NodeMaskOne,
+    NodePointer,
+    NodeScalar,
+    record,
+)
 
 _GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
 _GRAPH_AND_SOURCE = "pos:node/scalar, s:node/mask_one, A:edge/scalar, adj:edge/mask"
@@ -57,7 +71,7 @@ def graph_without_negative_weights(A: Instances, s: Instances) -> Prepared:
     for graph in graphs[_with_negative_weights(graphs)]:
         u, v = np.argwhere(graph < 0)[0]
         raise ArgumentError(
-            f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights that are not negative: give such, or "
+            f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights of 0 or more; change the weight, or "
             "use bellman_ford"
         )
     return prepared
@@ -90,7 +104,7 @@ def _with_negative_weights(graphs: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @kernel
 def relax_all(A: NDArray[np.float64], d: NDArray[np.float64], reached: NDArray[np.int32], pi: NDArray[np.int32]) -> int:
-    """Relax every arc once, from the distances as they are before; return a node that came nearer, else -1."""
+    """Relax every arc once, with the distances before the call; return a node whose distance fell, else -1."""
     n = A.shape[0]
     before, reached_before = d.copy(), reached.copy()
     changed = -1
@@ -120,72 +134,62 @@ def find_node_without_distance(A: NDArray[np.float64], s: int) -> int:
     return changed
 
 
-@algorithm(
-    graph_with_distances,
-    inputs=_GRAPH_AND_SOURCE,
-    hints="pi_h:node/pointer, d:node/scalar, msk:node/mask",
-    outputs="pi:node/pointer",
-)
-def bellman_ford(
-    log: Log,
-    A: NDArray[np.float64],
-    s: int,
-    pi_h: NDArray[np.int32],
-    d: NDArray[np.float64],
-    msk: NDArray[np.int32],
-    pi: NDArray[np.int32],
-) -> None:
+class BellmanFordHints(NamedTuple):
+    """The hints of ``bellman_ford``."""
+
+    pi_h: NodePointer
+    d: NodeScalar
+    msk: NodeMask
+
+
+@algorithm(graph_with_distances, inputs=_GRAPH_AND_SOURCE, hints=BellmanFordHints, outputs="pi:node/pointer")
+def bellman_ford(log: Log, A: NDArray[np.float64], s: int, hints: BellmanFordHints, pi: NDArray[np.int32]) -> None:
     """Bellman-Ford algorithm (section 24.1): relax all arcs in rounds until nothing changes; a step per round.
 
     After round k, ``d`` is the weight of the shortest path of at most k arcs; ``msk`` are the nodes reached.
     """
-    pi_h[:] = np.arange(A.shape[0])
-    msk[s] = 1
+    hints.pi_h[:] = np.arange(A.shape[0])
+    hints.msk[s] = 1
     record(log)
-    while relax_all(A, d, msk, pi_h) >= 0:
+    while relax_all(A, hints.d, hints.msk, hints.pi_h) >= 0:
         record(log)
-    pi[:] = pi_h
+    pi[:] = hints.pi_h
 
 
-@algorithm(
-    graph_without_negative_weights,
-    inputs=_GRAPH_AND_SOURCE,
-    hints="pi_h:node/pointer, d:node/scalar, mark:node/mask, in_queue:node/mask, u:node/mask_one",
-    outputs="pi:node/pointer",
-)
-def dijkstra(
-    log: Log,
-    A: NDArray[np.float64],
-    s: int,
-    pi_h: NDArray[np.int32],
-    d: NDArray[np.float64],
-    mark: NDArray[np.int32],
-    in_queue: NDArray[np.int32],
-    u: NDArray[np.int32],
-    pi: NDArray[np.int32],
-) -> None:
-    """Dijkstra's algorithm (section 24.3): take the nearest node of the queue, relax its arcs; a step per node reached.
+class DijkstraHints(NamedTuple):
+    """The hints of ``dijkstra``."""
+
+    pi_h: NodePointer
+    d: NodeScalar
+    mark: NodeMask
+    in_queue: NodeMask
+    u: NodeMaskOne
+
+
+@algorithm(graph_without_negative_weights, inputs=_GRAPH_AND_SOURCE, hints=DijkstraHints, outputs="pi:node/pointer")
+def dijkstra(log: Log, A: NDArray[np.float64], s: int, hints: DijkstraHints, pi: NDArray[np.int32]) -> None:
+    """Dijkstra's algorithm (section 24.3): take the nearest node of the queue and relax its arcs; one step per node.
 
     ``mark`` are the nodes taken, whose distances ``d`` are final.
     """
-    n = A.shape[0]
-    pi_h[:] = np.arange(n)
-    u[0] = s
-    in_queue[s] = 1
+    n, d = A.shape[0], hints.d
+    hints.pi_h[:] = np.arange(n)
+    hints.u[0] = s
+    hints.in_queue[s] = 1
     record(log)
     node = s
     while node >= 0:
-        u[0] = node
-        mark[node] = 1
-        in_queue[node] = 0
+        hints.u[0] = node
+        hints.mark[node] = 1
+        hints.in_queue[node] = 0
         for v in range(n):
-            if A[node, v] != 0 and not mark[v] and (not in_queue[v] or d[node] + A[node, v] < d[v]):
-                pi_h[v] = node
+            if A[node, v] != 0 and not hints.mark[v] and (not hints.in_queue[v] or d[node] + A[node, v] < d[v]):
+                hints.pi_h[v] = node
                 d[v] = d[node] + A[node, v]
-                in_queue[v] = 1
+                hints.in_queue[v] = 1
         record(log)
-        node = smallest_in_queue(d, in_queue)
-    pi[:] = pi_h
+        node = smallest_in_queue(d, hints.in_queue)
+    pi[:] = hints.pi_h
 
 
 @inner
@@ -210,56 +214,52 @@ def _list_reachable(
         searching = pop(walk)
 
 
-@algorithm(
-    acyclic_graph_with_source,
-    inputs=_GRAPH_AND_SOURCE,
-    hints="""pi_h:node/pointer, d:node/scalar, mark:node/mask, topo_h:node/pointer, topo_head_h:node/mask_one,
-        color:node/categorical(3), s_prev:node/pointer, u:node/mask_one, v:node/mask_one, s_last:node/mask_one,
-        phase:graph/mask""",
-    outputs="pi:node/pointer",
-)
+class DagShortestPathsHints(NamedTuple):
+    """The hints of ``dag_shortest_paths``."""
+
+    pi_h: NodePointer
+    d: NodeScalar
+    mark: NodeMask
+    topo_h: NodePointer
+    topo_head_h: NodeMaskOne
+    color: NodeColor
+    s_prev: NodePointer
+    u: NodeMaskOne
+    v: NodeMaskOne
+    s_last: NodeMaskOne
+    phase: GraphMask
+
+
+@algorithm(acyclic_graph_with_source, inputs=_GRAPH_AND_SOURCE, hints=DagShortestPathsHints, outputs="pi:node/pointer")
 def dag_shortest_paths(
-    log: Log,
-    A: NDArray[np.float64],
-    s: int,
-    pi_h: NDArray[np.int32],
-    d: NDArray[np.float64],
-    mark: NDArray[np.int32],
-    topo_h: NDArray[np.int32],
-    topo_head_h: NDArray[np.int32],
-    color: NDArray[np.int32],
-    s_prev: NDArray[np.int32],
-    u: NDArray[np.int32],
-    v: NDArray[np.int32],
-    s_last: NDArray[np.int32],
-    phase: NDArray[np.int32],
-    pi: NDArray[np.int32],
+    log: Log, A: NDArray[np.float64], s: int, hints: DagShortestPathsHints, pi: NDArray[np.int32]
 ) -> None:
     """Shortest paths of an acyclic graph (section 24.2): relax the arcs of every node, in topological order.
 
-    Phase 0 sorts the reached nodes, in the steps of ``topological_sort``; phase 1 has one step per node of the
-    list, whose head moves on. ``mark`` are the nodes that have a distance.
+    Phase 0 sorts the reached nodes, with the steps of ``topological_sort``. Phase 1 has one step per node of the list;
+    the head of the list moves on. ``mark`` are the nodes that have a distance.
     """
     n = A.shape[0]
-    pi_h[:] = np.arange(n)
-    topo_h[:] = np.arange(n)
-    s_prev[:] = np.arange(n)
+    hints.pi_h[:] = np.arange(n)
+    hints.topo_h[:] = np.arange(n)
+    hints.s_prev[:] = np.arange(n)
     root = np.empty(1, np.int32)  # not among the hints
-    _list_reachable(log, A, Walk(color, s_prev, root, u, v, s_last), s, topo_h, topo_head_h)
-    phase[0] = 1
-    mark[s] = 1
+    walk = Walk(hints.color, hints.s_prev, root, hints.u, hints.v, hints.s_last)
+    _list_reachable(log, A, walk, s, hints.topo_h, hints.topo_head_h)
+    hints.phase[0] = 1
+    hints.mark[s] = 1
     record(log)
     node = s
-    while topo_h[node] != node:
+    while hints.topo_h[node] != node:
         for other in range(n):
-            if A[node, other] != 0 and (not mark[other] or d[node] + A[node, other] < d[other]):
-                d[other] = d[node] + A[node, other]
-                pi_h[other] = node
-                mark[other] = 1
-        node = topo_h[node]
-        topo_head_h[0] = node
+            if A[node, other] != 0 and (not hints.mark[other] or hints.d[node] + A[node, other] < hints.d[other]):
+                hints.d[other] = hints.d[node] + A[node, other]
+                hints.pi_h[other] = node
+                hints.mark[other] = 1
+        node = hints.topo_h[node]
+        hints.topo_head_h[0] = node
         record(log)
-    pi[:] = pi_h
+    pi[:] = hints.pi_h
 
 
 @kernel
@@ -276,7 +276,7 @@ def start_from_arcs(
 
 @kernel
 def allow_on_the_way(k: int, Pi: NDArray[np.int32], D: NDArray[np.float64], connected: NDArray[np.int32]) -> None:
-    """Shorten the path of every pair of nodes by way of ``k`` where that helps."""
+    """Replace the path of every pair of nodes by the path through ``k`` if that path is shorter."""
     n = D.shape[0]
     for i in range(n):
         if not connected[i, k]:
@@ -301,29 +301,25 @@ def find_node_on_negative_cycle(A: NDArray[np.float64]) -> int:
     return -1
 
 
-@algorithm(
-    graph_with_all_distances,
-    inputs=_GRAPH,
-    hints="Pi_h:edge/pointer, D:edge/scalar, msk:edge/mask, k:node/mask_one",
-    outputs="Pi:edge/pointer",
-)
-def floyd_warshall(
-    log: Log,
-    A: NDArray[np.float64],
-    Pi_h: NDArray[np.int32],
-    D: NDArray[np.float64],
-    msk: NDArray[np.int32],
-    k: NDArray[np.int32],
-    Pi: NDArray[np.int32],
-) -> None:
-    """Floyd-Warshall algorithm (section 25.2): allow one node more on the way of all paths; a step before each.
+class FloydWarshallHints(NamedTuple):
+    """The hints of ``floyd_warshall``."""
+
+    Pi_h: EdgePointer
+    D: EdgeScalar
+    msk: EdgeMask
+    k: NodeMaskOne
+
+
+@algorithm(graph_with_all_distances, inputs=_GRAPH, hints=FloydWarshallHints, outputs="Pi:edge/pointer")
+def floyd_warshall(log: Log, A: NDArray[np.float64], hints: FloydWarshallHints, Pi: NDArray[np.int32]) -> None:
+    """Floyd-Warshall algorithm (section 25.2): allow one more node as an inner node of paths; a step before each node.
 
     ``Pi[i, j]`` is the node before j on the path from i, and i where there is none; ``msk`` are the pairs that have
     one. ``D[i, i]`` is 0, but with a self-loop the weight of the shortest cycle. The last hint lacks the last node.
     """
-    start_from_arcs(A, Pi_h, D, msk)
+    start_from_arcs(A, hints.Pi_h, hints.D, hints.msk)
     for node in range(A.shape[0]):
-        k[0] = node
+        hints.k[0] = node
         record(log)
-        allow_on_the_way(node, Pi_h, D, msk)
-    Pi[:] = Pi_h
+        allow_on_the_way(node, hints.Pi_h, hints.D, hints.msk)
+    Pi[:] = hints.Pi_h

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import keys
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import Ints, Log, NodeMaskOne, NodePointer, record
 
 _INPUTS = "pos:node/scalar, key:node/scalar"
 _OUTPUTS = "pred:node/permutation"
@@ -34,47 +34,41 @@ def swap(order: NDArray[np.int64], pred: NDArray[np.int32], a: int, b: int) -> N
             pred[order[position]] = order[max(position - 1, 0)]
 
 
-@algorithm(keys, inputs=_INPUTS, hints="pred_h:node/pointer, i:node/mask_one, j:node/mask_one", outputs=_OUTPUTS)
-def insertion_sort(
-    log: Log,
-    A: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-    pred: NDArray[np.int32],
-) -> None:
+class ExchangeHints(NamedTuple):
+    """The hints of ``insertion_sort`` and ``bubble_sort``."""
+
+    pred_h: NodePointer
+    i: NodeMaskOne
+    j: NodeMaskOne
+
+
+@algorithm(keys, inputs=_INPUTS, hints=ExchangeHints, outputs=_OUTPUTS)
+def insertion_sort(log: Log, A: NDArray[np.float64], hints: ExchangeHints, pred: NDArray[np.int32]) -> None:
     """Insertion sort (section 2.1): insert each key into the sorted list before it.
 
     One step per key. ``j`` is the node inserted, ``i`` the one that had its place.
     """
     n = A.shape[0]
     order = np.arange(n)  # the node at every place of the list
-    write_order(order, pred_h)
-    i[0] = j[0] = 0
+    write_order(order, hints.pred_h)
+    hints.i[0] = hints.j[0] = 0
     record(log)
     for right in range(1, n):
         node = order[right]
         position = right
         while position > 0 and A[order[position - 1]] > A[node]:
             position -= 1
-        i[0], j[0] = order[position], node
+        hints.i[0], hints.j[0] = order[position], node
         for k in range(right, position, -1):
             order[k] = order[k - 1]
         order[position] = node
-        write_order(order, pred_h)
+        write_order(order, hints.pred_h)
         record(log)
-    pred[:] = pred_h
+    pred[:] = hints.pred_h
 
 
-@algorithm(keys, inputs=_INPUTS, hints="pred_h:node/pointer, i:node/mask_one, j:node/mask_one", outputs=_OUTPUTS)
-def bubble_sort(
-    log: Log,
-    A: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-    pred: NDArray[np.int32],
-) -> None:
+@algorithm(keys, inputs=_INPUTS, hints=ExchangeHints, outputs=_OUTPUTS)
+def bubble_sort(log: Log, A: NDArray[np.float64], hints: ExchangeHints, pred: NDArray[np.int32]) -> None:
     """Bubble sort (problem 2-2): let the smallest key that is left rise from the end of the list, again and again.
 
     One step per comparison of neighbours. ``j`` is the node then at the right of the two places, ``i`` the one at the
@@ -82,15 +76,15 @@ def bubble_sort(
     """
     n = A.shape[0]
     order = np.arange(n)
-    write_order(order, pred_h)
+    write_order(order, hints.pred_h)
     record(log)
     for left in range(n - 1):
         for position in range(n - 1, left, -1):
             if A[order[position]] < A[order[position - 1]]:
-                swap(order, pred_h, position - 1, position)
-            i[0], j[0] = order[left], order[position]
+                swap(order, hints.pred_h, position - 1, position)
+            hints.i[0], hints.j[0] = order[left], order[position]
             record(log)
-    pred[:] = pred_h
+    pred[:] = hints.pred_h
 
 
 class Heap(NamedTuple):
@@ -107,10 +101,10 @@ class Heap(NamedTuple):
 
 @inner
 def show_heap(heap: Heap, size: int) -> None:
-    """Show the heap of the first ``size`` nodes: pointers to their parents, all others their own, and the last node."""
-    order = heap.order
+    """Show the heap of the first ``size`` nodes: their parents (other nodes point to themselves), and the last node."""
+    order, parent = heap.order, heap.parent
     for position in range(order.shape[0]):
-        heap.parent[order[position]] = order[(position - 1) // 2 if 0 < position < size else position]
+        parent[order[position]] = order[(position - 1) // 2 if 0 < position < size else position]
     heap.heap_size[0] = order[size - 1]
 
 
@@ -144,48 +138,44 @@ def sink(log: Log, A: NDArray[np.float64], heap: Heap, size: int, top: int, turn
         position = below
 
 
-@algorithm(
-    keys,
-    inputs=_INPUTS,
-    hints="""pred_h:node/pointer, parent:node/pointer, i:node/mask_one, j:node/mask_one, largest:node/mask_one,
-        heap_size:node/mask_one, phase:graph/categorical(3)""",
-    outputs=_OUTPUTS,
-)
-def heapsort(
-    log: Log,
-    A: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    parent: NDArray[np.int32],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-    largest: NDArray[np.int32],
-    heap_size: NDArray[np.int32],
-    phase: NDArray[np.int32],
-    pred: NDArray[np.int32],
-) -> None:
+class HeapsortHints(NamedTuple):
+    """The hints of ``heapsort``."""
+
+    pred_h: NodePointer
+    parent: NodePointer
+    i: NodeMaskOne
+    j: NodeMaskOne
+    largest: NodeMaskOne
+    heap_size: NodeMaskOne
+    phase: Annotated[Ints, "graph/categorical(3)"]
+
+
+@algorithm(keys, inputs=_INPUTS, hints=HeapsortHints, outputs=_OUTPUTS)
+def heapsort(log: Log, A: NDArray[np.float64], hints: HeapsortHints, pred: NDArray[np.int32]) -> None:
     """Heapsort (section 6.4): build a heap, then move its largest key behind it and repair it, until it is empty.
 
-    The steps are those of ``sink``, which building does at every place, leaves as well, and one per key moved, in which
-    ``largest`` has no meaning and is node 0. ``heap_size`` is the last node of the heap.
+    ``sink`` records the steps; building the heap calls ``sink`` at every place, the leaves included. Every key that is
+    moved behind the heap has a further step, in which ``largest`` has no meaning and is node 0. ``heap_size`` is the
+    last node of the heap.
     """
     n = A.shape[0]
-    heap = Heap(np.arange(n), pred_h, parent, i, j, largest, heap_size)
-    write_order(heap.order, pred_h)
+    heap = Heap(np.arange(n), hints.pred_h, hints.parent, hints.i, hints.j, hints.largest, hints.heap_size)
+    write_order(heap.order, hints.pred_h)
     show_heap(heap, n)
-    i[0] = j[0] = largest[0] = n - 1
-    phase[0] = BUILD
+    hints.i[0] = hints.j[0] = hints.largest[0] = n - 1
+    hints.phase[0] = BUILD
     record(log)
     for position in range(n - 1, -1, -1):
         sink(log, A, heap, n, position, position)
     for last in range(n - 1, 0, -1):
-        swap(heap.order, pred_h, 0, last)
+        swap(heap.order, hints.pred_h, 0, last)
         show_heap(heap, last)
-        i[0], j[0], largest[0] = heap.order[0], heap.order[last], 0
-        phase[0] = EXTRACT
+        hints.i[0], hints.j[0], hints.largest[0] = heap.order[0], heap.order[last], 0
+        hints.phase[0] = EXTRACT
         record(log)
-        phase[0] = REPAIR
+        hints.phase[0] = REPAIR
         sink(log, A, heap, last, 0, last)
-    pred[:] = pred_h
+    pred[:] = hints.pred_h
 
 
 class Parts(NamedTuple):
@@ -235,29 +225,25 @@ def partition(log: Log, A: NDArray[np.float64], parts: Parts, first: int, last: 
     return end
 
 
-@algorithm(
-    keys,
-    inputs=_INPUTS,
-    hints="pred_h:node/pointer, p:node/mask_one, r:node/mask_one, i:node/mask_one, j:node/mask_one",
-    outputs=_OUTPUTS,
-)
-def quicksort(
-    log: Log,
-    A: NDArray[np.float64],
-    pred_h: NDArray[np.int32],
-    p: NDArray[np.int32],
-    r: NDArray[np.int32],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-    pred: NDArray[np.int32],
-) -> None:
+class QuicksortHints(NamedTuple):
+    """The hints of ``quicksort``."""
+
+    pred_h: NodePointer
+    p: NodeMaskOne
+    r: NodeMaskOne
+    i: NodeMaskOne
+    j: NodeMaskOne
+
+
+@algorithm(keys, inputs=_INPUTS, hints=QuicksortHints, outputs=_OUTPUTS)
+def quicksort(log: Log, A: NDArray[np.float64], hints: QuicksortHints, pred: NDArray[np.int32]) -> None:
     """Quicksort (section 7.1): divide the list at a pivot, then do the same left and right of it.
 
     The steps are the same as in ``partition``; there is none before the first and none for a part of a single key.
     """
     n = A.shape[0]
-    parts = Parts(np.arange(n), pred_h, p, r, i, j, np.zeros(1))  # ranks are no hint here
-    write_order(parts.order, pred_h)
+    parts = Parts(np.arange(n), hints.pred_h, hints.p, hints.r, hints.i, hints.j, np.zeros(1))  # ranks are no hint here
+    write_order(parts.order, hints.pred_h)
     waiting = [(0, n - 1)]  # parts to divide, the leftmost on top
     while waiting:
         first, last = waiting.pop()
@@ -265,4 +251,4 @@ def quicksort(
             middle = partition(log, A, parts, first, last)
             waiting.append((middle + 1, last))
             waiting.append((first, middle - 1))
-    pred[:] = pred_h
+    pred[:] = hints.pred_h

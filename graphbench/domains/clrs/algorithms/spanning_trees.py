@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import undirected_graph, undirected_graph_with_source
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import (
+    EdgeMask,
+    Ints,
+    Log,
+    NodeMask,
+    NodeMaskOne,
+    NodePointer,
+    NodeScalar,
+    record,
+)
 
 UNITE, FIND_U, FIND_V = range(3)  # phases of Kruskal's algorithm
 
@@ -44,53 +55,55 @@ def _climb(log: Log, pi: NDArray[np.int32], at: NDArray[np.int32], seen: NDArray
         record(log)
 
 
+class MstKruskalHints(NamedTuple):
+    """The hints of ``mst_kruskal``."""
+
+    in_mst_h: EdgeMask
+    pi: NodePointer
+    u: NodeMaskOne
+    v: NodeMaskOne
+    root_u: NodeMaskOne
+    root_v: NodeMaskOne
+    mask_u: NodeMask
+    mask_v: NodeMask
+    phase: Annotated[Ints, "graph/categorical(3)"]
+
+
 @algorithm(
     undirected_graph,
     inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask",
-    hints="""in_mst_h:edge/mask, pi:node/pointer, u:node/mask_one, v:node/mask_one, root_u:node/mask_one,
-        root_v:node/mask_one, mask_u:node/mask, mask_v:node/mask, phase:graph/categorical(3)""",
+    hints=MstKruskalHints,
     outputs="in_mst:edge/mask",
 )
-def mst_kruskal(
-    log: Log,
-    A: NDArray[np.float64],
-    in_mst_h: NDArray[np.int32],
-    pi: NDArray[np.int32],
-    u: NDArray[np.int32],
-    v: NDArray[np.int32],
-    root_u: NDArray[np.int32],
-    root_v: NDArray[np.int32],
-    mask_u: NDArray[np.int32],
-    mask_v: NDArray[np.int32],
-    phase: NDArray[np.int32],
-    in_mst: NDArray[np.int32],
-) -> None:
+def mst_kruskal(log: Log, A: NDArray[np.float64], hints: MstKruskalHints, in_mst: NDArray[np.int32]) -> None:
     """Kruskal's algorithm (section 23.2): take the edges by weight, and keep each one that joins two trees.
 
     The trees are disjoint sets (section 21.3): ``pi`` leads to their roots. An edge has a step for taking it up, one
     for every move to the root of ``u``, then of ``v``, and one for the union, in which the lower root points to the
     higher. ``mask_u`` and ``mask_v`` are the nodes seen on the way.
     """
-    pi[:] = np.arange(A.shape[0])
+    hints.pi[:] = np.arange(A.shape[0])
     record(log)
     for edge in edges_by_weight(A):
-        u[0] = root_u[0] = edge[0]
-        v[0] = root_v[0] = edge[1]
-        mask_u[:] = 0
-        mask_u[u[0]] = 1
-        mask_v[:] = 0
-        mask_v[v[0]] = 1
-        phase[0] = FIND_U
+        u, v = edge
+        hints.u[0] = hints.root_u[0] = u
+        hints.v[0] = hints.root_v[0] = v
+        hints.mask_u[:] = 0
+        hints.mask_u[u] = 1
+        hints.mask_v[:] = 0
+        hints.mask_v[v] = 1
+        hints.phase[0] = FIND_U
         record(log)
-        _climb(log, pi, root_u, mask_u)
-        phase[0] = FIND_V
-        _climb(log, pi, root_v, mask_v)
-        if root_u[0] != root_v[0]:
-            in_mst_h[u[0], v[0]] = in_mst_h[v[0], u[0]] = 1
-            pi[min(root_u[0], root_v[0])] = max(root_u[0], root_v[0])
-        phase[0] = UNITE
+        _climb(log, hints.pi, hints.root_u, hints.mask_u)
+        hints.phase[0] = FIND_V
+        _climb(log, hints.pi, hints.root_v, hints.mask_v)
+        root_u, root_v = hints.root_u[0], hints.root_v[0]
+        if root_u != root_v:
+            hints.in_mst_h[u, v] = hints.in_mst_h[v, u] = 1
+            hints.pi[min(root_u, root_v)] = max(root_u, root_v)
+        hints.phase[0] = UNITE
         record(log)
-    in_mst[:] = in_mst_h
+    in_mst[:] = hints.in_mst_h
 
 
 @kernel
@@ -103,43 +116,44 @@ def smallest_in_queue(key: NDArray[np.float64], in_queue: NDArray[np.int32]) -> 
     return smallest
 
 
+class MstPrimHints(NamedTuple):
+    """The hints of ``mst_prim``."""
+
+    pi_h: NodePointer
+    key: NodeScalar
+    mark: NodeMask
+    in_queue: NodeMask
+    u: NodeMaskOne
+
+
 @algorithm(
     undirected_graph_with_source,
     inputs="pos:node/scalar, s:node/mask_one, A:edge/scalar, adj:edge/mask",
-    hints="pi_h:node/pointer, key:node/scalar, mark:node/mask, in_queue:node/mask, u:node/mask_one",
+    hints=MstPrimHints,
     outputs="pi:node/pointer",
 )
-def mst_prim(
-    log: Log,
-    A: NDArray[np.float64],
-    s: int,
-    pi_h: NDArray[np.int32],
-    key: NDArray[np.float64],
-    mark: NDArray[np.int32],
-    in_queue: NDArray[np.int32],
-    u: NDArray[np.int32],
-    pi: NDArray[np.int32],
-) -> None:
+def mst_prim(log: Log, A: NDArray[np.float64], s: int, hints: MstPrimHints, pi: NDArray[np.int32]) -> None:
     """Prim's algorithm (section 23.2): grow a tree from the source, always by the lightest edge that leaves it.
 
-    One step per node of the source's component; the others stay their own parents. ``mark`` are the nodes of the tree,
-    ``key`` the weights of the lightest edges to it, kept when a node has joined.
+    There is one step per node of the component of the source; the nodes of other components keep pointing to
+    themselves. ``mark`` are the nodes of the tree. ``key`` are the weights of the lightest edges to the tree; the key
+    of a node stays when the node has joined the tree.
     """
     n = A.shape[0]
-    pi_h[:] = np.arange(n)
-    u[0] = s
-    in_queue[s] = 1
+    hints.pi_h[:] = np.arange(n)
+    hints.u[0] = s
+    hints.in_queue[s] = 1
     record(log)
     node = s
     while node >= 0:
-        u[0] = node
-        mark[node] = 1
-        in_queue[node] = 0
+        hints.u[0] = node
+        hints.mark[node] = 1
+        hints.in_queue[node] = 0
         for v in range(n):
-            if A[node, v] != 0 and not mark[v] and (not in_queue[v] or A[node, v] < key[v]):
-                pi_h[v] = node
-                key[v] = A[node, v]
-                in_queue[v] = 1
+            if A[node, v] != 0 and not hints.mark[v] and (not hints.in_queue[v] or A[node, v] < hints.key[v]):
+                hints.pi_h[v] = node
+                hints.key[v] = A[node, v]
+                hints.in_queue[v] = 1
         record(log)
-        node = smallest_in_queue(key, in_queue)
-    pi[:] = pi_h
+        node = smallest_in_queue(hints.key, hints.in_queue)
+    pi[:] = hints.pi_h

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.dynamic_programming import two_strings
 from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared
-from graphbench.domains.clrs.recording import Log, record
+from graphbench.domains.clrs.recording import GraphMask, Log, NodeMask, NodeMaskOne, NodePointer, record
 
 _INPUTS = "string:node/mask, pos:node/scalar, key:node/categorical(4)"
 
@@ -24,21 +26,18 @@ def _haystack_and_needle(T: Instances, P: Instances) -> Prepared:
     return prepared
 
 
-@algorithm(
-    _haystack_and_needle,
-    inputs=_INPUTS,
-    hints="pred_h:node/pointer, s:node/mask_one, i:node/mask_one, j:node/mask_one",
-    outputs="match:node/mask_one",
-)
+class NaiveStringMatcherHints(NamedTuple):
+    """The hints of ``naive_string_matcher``."""
+
+    pred_h: NodePointer
+    s: NodeMaskOne
+    i: NodeMaskOne
+    j: NodeMaskOne
+
+
+@algorithm(_haystack_and_needle, inputs=_INPUTS, hints=NaiveStringMatcherHints, outputs="match:node/mask_one")
 def naive_string_matcher(
-    log: Log,
-    T: NDArray[np.int64],
-    P: NDArray[np.int64],
-    pred_h: NDArray[np.int32],
-    s: NDArray[np.int32],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-    match: NDArray[np.int32],
+    log: Log, T: NDArray[np.int64], P: NDArray[np.int64], hints: NaiveStringMatcherHints, match: NDArray[np.int32]
 ) -> None:
     """The naive algorithm (section 32.1): try every alignment; one step per alignment and per letter that agrees.
 
@@ -46,43 +45,39 @@ def naive_string_matcher(
     """
     n, m = T.shape[0], P.shape[0]
     for node in range(n + m):
-        pred_h[node] = node if node in (0, n) else node - 1
+        hints.pred_h[node] = node if node in (0, n) else node - 1
     match[0] = n
     for alignment in range(n - m + 1):
-        s[0] = i[0] = alignment
-        j[0] = n
+        hints.s[0] = hints.i[0] = alignment
+        hints.j[0] = n
         record(log)
-        while T[i[0]] == P[j[0] - n]:
-            if j[0] == n + m - 1:
+        while T[hints.i[0]] == P[hints.j[0] - n]:
+            if hints.j[0] == n + m - 1:
                 match[0] = alignment
                 return
-            i[0] += 1
-            j[0] += 1
+            hints.i[0] += 1
+            hints.j[0] += 1
             record(log)
 
 
-@algorithm(
-    _haystack_and_needle,
-    inputs=_INPUTS,
-    hints="""pred_h:node/pointer, pi:node/pointer, is_reset:node/mask, k:node/mask_one, k_reset:graph/mask,
-             q:node/mask_one, q_reset:graph/mask, s:node/mask_one, i:node/mask_one, phase:graph/mask""",
-    outputs="match:node/mask_one",
-)
+class KmpMatcherHints(NamedTuple):
+    """The hints of ``kmp_matcher``."""
+
+    pred_h: NodePointer
+    pi: NodePointer
+    is_reset: NodeMask
+    k: NodeMaskOne
+    k_reset: GraphMask
+    q: NodeMaskOne
+    q_reset: GraphMask
+    s: NodeMaskOne
+    i: NodeMaskOne
+    phase: GraphMask
+
+
+@algorithm(_haystack_and_needle, inputs=_INPUTS, hints=KmpMatcherHints, outputs="match:node/mask_one")
 def kmp_matcher(
-    log: Log,
-    T: NDArray[np.int64],
-    P: NDArray[np.int64],
-    pred_h: NDArray[np.int32],
-    pi: NDArray[np.int32],
-    is_reset: NDArray[np.int32],
-    k: NDArray[np.int32],
-    k_reset: NDArray[np.int32],
-    q: NDArray[np.int32],
-    q_reset: NDArray[np.int32],
-    s: NDArray[np.int32],
-    i: NDArray[np.int32],
-    phase: NDArray[np.int32],
-    match: NDArray[np.int32],
+    log: Log, T: NDArray[np.int64], P: NDArray[np.int64], hints: KmpMatcherHints, match: NDArray[np.int32]
 ) -> None:
     """Knuth-Morris-Pratt (section 32.4): the prefix function (phase 0), then the scan (phase 1).
 
@@ -91,37 +86,37 @@ def kmp_matcher(
     """
     n, m = T.shape[0], P.shape[0]
     for node in range(n + m):
-        pred_h[node] = node if node in (0, n) else node - 1
-        pi[node] = node
+        hints.pred_h[node] = node if node in (0, n) else node - 1
+        hints.pi[node] = node
     prefix = np.full(m, -1)  # length - 1 of the longest prefix that ends here
-    is_reset[n] = 1
-    k[0] = n
-    q[0] = min(n + 1, n + m - 1)
-    k_reset[0] = q_reset[0] = 1
+    hints.is_reset[n] = 1
+    hints.k[0] = n
+    hints.q[0] = min(n + 1, n + m - 1)
+    hints.k_reset[0] = hints.q_reset[0] = 1
     record(log)
     matched = -1
     for letter in range(1, m):
-        q[0] = n + letter
+        hints.q[0] = n + letter
         while matched >= 0 and P[matched + 1] != P[letter]:
             matched = prefix[matched]
-            k[0], k_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
+            hints.k[0], hints.k_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
             record(log)
         if P[matched + 1] == P[letter]:
             matched += 1
-        k[0], k_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
+        hints.k[0], hints.k_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
         prefix[letter] = matched
-        pi[n + letter], is_reset[n + letter] = n + max(matched, 0), 1 if matched < 0 else 0
+        hints.pi[n + letter], hints.is_reset[n + letter] = n + max(matched, 0), 1 if matched < 0 else 0
         record(log)
-    phase[0] = 1
+    hints.phase[0] = 1
     match[0] = n
     matched = -1
     for position in range(n):
-        i[0], s[0] = position, max(position - m + 1, 0)
-        q[0], q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
+        hints.i[0], hints.s[0] = position, max(position - m + 1, 0)
+        hints.q[0], hints.q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
         record(log)
         while matched >= 0 and P[matched + 1] != T[position]:
             matched = prefix[matched]
-            q[0], q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
+            hints.q[0], hints.q_reset[0] = n + max(matched, 0), 1 if matched < 0 else 0
             record(log)
         if P[matched + 1] == T[position]:
             matched += 1
