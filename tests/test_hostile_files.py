@@ -179,7 +179,7 @@ def _answers(path: Path) -> object:
 
 
 def _kinship(path: Path) -> object:
-    from graphbench.domains.clutrr.official import read_official
+    from graphbench.domains.clutrr.files.official import read_official
 
     return read_official(path.parent)
 

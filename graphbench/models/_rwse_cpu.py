@@ -12,33 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.neighbours import arc_lists
 from graphbench.models._vectors import LANES, empty_vectors, load, splat, store
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
-
-
-@kernel
-def neighbour_lists(
-    source: NDArray[np.int64], target: NDArray[np.int64], num_nodes: int, self_loops: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (starts int64[N+1], targets of the arcs that leave each node)."""
-    starts = np.zeros(num_nodes + 1, np.int64)
-    extra = 1 if self_loops else 0
-    for s in source:
-        starts[s + 1] += 1
-    for v in range(num_nodes):
-        starts[v + 1] += starts[v] + extra
-    fill = starts[:num_nodes].copy()
-    neighbours = np.empty(starts[num_nodes], np.int64)
-    if self_loops:
-        for v in range(num_nodes):
-            neighbours[fill[v]] = v
-            fill[v] += 1
-    for j in range(source.size):
-        s = source[j]
-        neighbours[fill[s]] = target[j]
-        fill[s] += 1
-    return starts, neighbours
 
 
 @inner
@@ -142,7 +119,11 @@ def return_probabilities(
         float32 [N, steps].
     """
     num_nodes = ptr[-1]
-    starts, neighbours = neighbour_lists(source, target, num_nodes, self_loops)
+    if self_loops:
+        loops = np.arange(num_nodes)
+        starts, neighbours = arc_lists(num_nodes, np.concatenate((loops, source)), np.concatenate((loops, target)))
+    else:
+        starts, neighbours = arc_lists(num_nodes, source, target)
     inverse = np.zeros(num_nodes, np.float32)
     largest = 0
     for v in range(num_nodes):

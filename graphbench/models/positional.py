@@ -70,13 +70,13 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         [N, k], with arbitrary signs. Both on the device of ``edge_index``.
     """
     if edge_index.device.type == "cpu" and _fits_compiled_kernel(ptr):
+        from graphbench.core.neighbours import arc_lists
         from graphbench.models._lpe_cpu import lowest_pairs
-        from graphbench.models._rwse_cpu import neighbour_lists
 
         require_arcs(edge_index, ptr)
         source, target = edge_index.contiguous().numpy()
         bounds = ptr.numpy()
-        arcs = neighbour_lists(source, target, bounds[-1], False)
+        arcs = arc_lists(bounds[-1], source, target)
         values, vectors, converged = lowest_pairs(*arcs, bounds, np.diff(bounds).argsort(kind="stable"), k)
         if converged:
             return torch.from_numpy(values), torch.from_numpy(vectors)

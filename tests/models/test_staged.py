@@ -69,3 +69,12 @@ def test_options_are_checked() -> None:
         Staged(config([1, 3]), CONTEXT)
     (feature,) = Staged.reads(config([0]))
     assert (feature.name, feature.classes) == ("relation", 3)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 6])
+def test_the_number_of_layers_is_the_number_of_stages(layers: int) -> None:
+    other = config([1, 0, 2]).model_copy(update={"layers": layers})
+    for build in (Staged.reads, lambda config: Staged(config, CONTEXT)):
+        with pytest.raises(ConfigError, match=f"model.layers is {layers}, but model.options.stages has 3 stages"):
+            build(other)
+    assert len(Staged(config([1, 0, 2]), CONTEXT).layers) == 3

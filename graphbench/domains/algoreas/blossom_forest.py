@@ -29,7 +29,7 @@ class Graph(NamedTuple):
 
     edges: NDArray[np.int32]  # [m, 2]
     weight: NDArray[np.int64]  # [m]
-    start: NDArray[np.int32]  # [n + 1] the arcs out of v are out[start[v]:start[v + 1]]
+    start: NDArray[np.int64]  # [n + 1] the arcs out of v are out[start[v]:start[v + 1]]
     out: NDArray[np.int32]  # [2m]
 
 

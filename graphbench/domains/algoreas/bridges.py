@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.algoreas.adjacency import neighbour_lists
+from graphbench.core.neighbours import neighbour_lists
 
 
 @kernel

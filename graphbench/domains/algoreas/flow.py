@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import below, seed
-from graphbench.domains.algoreas.adjacency import neighbour_lists
 
 CAPACITY_STEP = 2.0**-22
 _CAPACITY_BOUND = 3 * 2**22
@@ -21,7 +21,7 @@ _CAPACITY_BOUND = 3 * 2**22
 def _set_distances_to(
     sink: int,
     source: int,
-    start: NDArray[np.int32],
+    start: NDArray[np.int64],
     neighbour: NDArray[np.int32],
     arc: NDArray[np.int32],
     residual: NDArray[np.int64],

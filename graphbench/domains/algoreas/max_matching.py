@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import seed
-from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.blossom_forest import (
     END_EVENT,
     END_TIME,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import seed
-from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.weights import distinct_weights
 
 WEIGHT_SCALE = 10.0

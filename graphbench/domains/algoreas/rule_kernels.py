@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.algoreas.adjacency import neighbour_lists
+from graphbench.core.neighbours import arc_lists, neighbour_lists
 from graphbench.domains.algoreas.bits import ONE, ZERO, adjacency_rows, contains, count, insert, lowest_bit, popcount
 from graphbench.domains.algoreas.steiner_tree import shortest_distances, slot_to_root
 
@@ -149,17 +149,10 @@ def ancestors(
     for s in range(node_ptr.shape[0] - 1):
         first, num_nodes = node_ptr[s], node_ptr[s + 1] - node_ptr[s]
         local = arcs[edge_ptr[s] : edge_ptr[s + 1]]
-        start = np.zeros(num_nodes + 1, np.int64)
+        start, target = arc_lists(num_nodes, local[:, 0], local[:, 1])
         waiting_for = np.zeros(num_nodes, np.int64)
-        for j in range(local.shape[0]):
-            start[local[j, 0] + 1] += 1
-            waiting_for[local[j, 1]] += 1
-        start = np.cumsum(start)
-        cursor = start[:-1].copy()
-        target = np.empty(local.shape[0], np.int64)
-        for j in range(local.shape[0]):
-            target[cursor[local[j, 0]]] = local[j, 1]
-            cursor[local[j, 0]] += 1
+        for node in target:
+            waiting_for[node] += 1
         above = np.zeros((num_nodes, (num_nodes + 63) >> 6), np.uint64)
         queue = np.empty(num_nodes, np.int64)
         tail = 0

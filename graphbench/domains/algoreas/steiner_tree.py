@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import below, seed
-from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.weights import distinct_weights
 
 NUM_TERMINALS = 3
@@ -21,7 +21,7 @@ WEIGHT_SCALE = 10.0
 @kernel
 def shortest_distances(
     source: int,
-    start: NDArray[np.int32],
+    start: NDArray[np.int64],
     neighbour: NDArray[np.int32],
     arc: NDArray[np.int32],
     weight: NDArray[np.float32],
@@ -53,7 +53,7 @@ def shortest_distances(
 def slot_to_root(
     node: int,
     distance: NDArray[np.float64],
-    start: NDArray[np.int32],
+    start: NDArray[np.int64],
     neighbour: NDArray[np.int32],
     arc: NDArray[np.int32],
     weight: NDArray[np.float32],

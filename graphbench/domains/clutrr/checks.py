@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.data.arrays.samples import Samples
-from graphbench.domains.clutrr.clauses import held_out
+from graphbench.domains.clutrr.hold_outs import held_out_clauses
 from graphbench.domains.clutrr.noise import ROLES
 from graphbench.domains.clutrr.puzzle_checks import story_problems
 from graphbench.domains.clutrr.puzzles import Puzzle
@@ -68,7 +67,7 @@ def check_stories(parameters: StoryParameters, samples: Samples) -> list[str]:
             findings.append(f"the path has {k} facts")
         elif parameters.held_out != "any":
             clause = tuple(word for _, _, word in puzzle.path) if k == 2 else puzzle.clause
-            if (clause in _listed(parameters, k)) != (parameters.held_out == "only"):
+            if (clause in held_out_clauses(parameters, k)) != (parameters.held_out == "only"):
                 findings.append(f"{clause} is drawn though held_out is {parameters.held_out}")
         problems += [f"sample {i}: {problem}" for problem in [*findings, *_text_problems(puzzle, sample)]]
     return problems
@@ -87,12 +86,6 @@ def solver_scores(train: Samples, samples: Samples, rules: str) -> dict[str, dic
         "first_and_last_fact": EndsGuess.fit(train_questions).predict(questions),
     }
     return {name: {"accuracy": float(np.mean(predicted == questions.answer))} for name, predicted in answers.items()}
-
-
-@lru_cache(maxsize=16)
-def _listed(parameters: StoryParameters, k: int) -> frozenset[tuple[str, ...]]:
-    family = parameters.puzzles(k).families
-    return frozenset(held_out(parameters.rules, k, parameters.share, parameters.held_out_seed, family))
 
 
 def _taken_apart(samples: Samples) -> list[dict[str, Any]]:

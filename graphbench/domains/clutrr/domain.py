@@ -7,6 +7,6 @@ from graphbench.data.components.domain import Domain
 DOMAIN = Domain(
     "clutrr",
     generators="graphbench.domains.clutrr.generators:GENERATORS",
-    sources="graphbench.domains.clutrr.official_source:SOURCES",
+    sources="graphbench.domains.clutrr.files.official:SOURCES",
     words={"lengths": "facts"},
 )

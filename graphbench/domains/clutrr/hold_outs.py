@@ -46,12 +46,13 @@ def _wrong_clauses(parameters: StoryParameters, samples: Samples) -> Iterator[st
         edges = samples.edge_ptr[i] + np.argsort(step[samples.edge_ptr[i] : samples.edge_ptr[i + 1]], kind="stable")
         words = [WORDS[number] for number in relation[edges[step[edges] >= 0]].tolist()]
         clause = tuple(words) if len(words) == 2 else tuple(NEUTRAL[WORDS.index(word) // 2] for word in words)
-        if (clause in _listed(parameters, len(words))) != (parameters.held_out == "only"):
+        if (clause in held_out_clauses(parameters, len(words))) != (parameters.held_out == "only"):
             yield f"sample {i}: {clause} is drawn though held_out is {parameters.held_out}"
 
 
 @lru_cache(maxsize=16)
-def _listed(parameters: StoryParameters, k: int) -> frozenset[tuple[str, ...]]:
+def held_out_clauses(parameters: StoryParameters, k: int) -> frozenset[tuple[str, ...]]:
+    """Return the clauses of k facts that are held out of training, as words for two facts, as relations for more."""
     family = parameters.puzzles(k).families
     return frozenset(held_out(parameters.rules, k, parameters.share, parameters.held_out_seed, family))
 

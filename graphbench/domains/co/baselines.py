@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.neighbours import Neighbours, neighbour_lists
 from graphbench.core.rng import below, permutation
 from graphbench.domains.co.decoding_kernels import first_fit, join_in_order
-from graphbench.domains.co.neighbours import Neighbours, neighbour_lists
 from graphbench.domains.co.solvers import Edges, Label, checked_edges, random_state
 
 _KEY = 0x72616E64

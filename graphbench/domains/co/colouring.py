@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.domains.algoreas.bits import adjacency_rows
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
 from graphbench.domains.co.colouring_search import dsatur, smallest_last, use_fewer_colours
 from graphbench.domains.co.decoding_kernels import number_by_first_use
-from graphbench.domains.co.neighbours import neighbour_lists
 from graphbench.domains.co.solvers import Edges, Effort, Label, checked_edges, random_state, timed
 
 _SEARCH_KEY = 0x636F6C

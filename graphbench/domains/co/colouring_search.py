@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.neighbours import Neighbours
 from graphbench.core.rng import below
-from graphbench.domains.co.neighbours import Neighbours
 
 _TENURE_SHARE = 0.6
 _TENURE_SPREAD = 10

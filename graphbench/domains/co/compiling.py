@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.neighbours import Neighbours, neighbour_lists
 from graphbench.data.components.generators import CompileJob
 from graphbench.domains.algoreas.bits import adjacency_rows
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
@@ -16,7 +17,6 @@ from graphbench.domains.co.cut_elimination import heaviest_cut
 from graphbench.domains.co.cut_reductions import expand_cut, reduce_cut
 from graphbench.domains.co.cut_search import search_cut
 from graphbench.domains.co.elimination_plan import plan_elimination
-from graphbench.domains.co.neighbours import Neighbours, neighbour_lists
 from graphbench.domains.co.set_bounds import Complement
 from graphbench.domains.co.set_reductions import reduce_set
 from graphbench.domains.co.solvers import random_state

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.neighbours import Neighbours
 from graphbench.core.rng import below
-from graphbench.domains.co.neighbours import Neighbours
 
 _MEAN_WEIGHT = 0.5  # per node: the weights are lowered when their mean exceeds this times n
 _KEPT_WEIGHT = 0.3
@@ -70,10 +70,10 @@ def _take_out(v: int, lists: Neighbours, cover: _Cover) -> None:
     cover.position[v] = -1
     cover.score[v] = -cover.score[v]
     cover.free[v] = False
-    node, edge = lists.node, lists.edge
+    node, arc = lists.node, lists.arc
     ends, free, score, weight = cover.ends, cover.free, cover.score, cover.weight
     for k in range(lists.first[v], lists.first[v + 1]):
-        u, e = node[k], edge[k]
+        u, e = node[k], arc[k] >> 1
         ends[e] -= 1
         free[u] = True
         if ends[e] == 0:
@@ -91,10 +91,10 @@ def _put_in(v: int, lists: Neighbours, cover: _Cover) -> None:
     cover.members[cover.sizes[0]] = v
     cover.sizes[0] += 1
     cover.score[v] = -cover.score[v]
-    node, edge = lists.node, lists.edge
+    node, arc = lists.node, lists.arc
     ends, free, score, weight = cover.ends, cover.free, cover.score, cover.weight
     for k in range(lists.first[v], lists.first[v + 1]):
-        u, e = node[k], edge[k]
+        u, e = node[k], arc[k] >> 1
         ends[e] += 1
         free[u] = True
         if ends[e] == 1:

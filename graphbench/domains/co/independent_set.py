@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.domains.co.cover_search import search_independent_set
-from graphbench.domains.co.neighbours import neighbour_lists
 from graphbench.domains.co.set_bounds import Complement
 from graphbench.domains.co.set_reductions import expand_set, reduce_set
 from graphbench.domains.co.solvers import Edges, Effort, Label, checked_edges, random_state, timed

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.layers import Dropout, activation_function
@@ -24,7 +25,7 @@ class StagedOptions(StrictModel):
     Attributes:
         by: Name of a categorical input of edges.
         classes: Number of classes of the input.
-        stages: The class of the arcs of every layer, in the order of the layers.
+        stages: The class of the arcs of every layer, in the order of the layers; as many as ``model.layers``.
     """
 
     by: str
@@ -77,6 +78,23 @@ class InteractionLayer(nn.Module):
         return nodes.index_add(0, receivers, self.dropout(update).to(nodes.dtype)), edges + messages
 
 
+def _read_stages(config: ModelConfig) -> StagedOptions:
+    """Return the options of a configuration.
+
+    Raises:
+        ConfigError: If ``config.options`` do not fit :class:`StagedOptions`, or name another number of stages than
+            ``config.layers``.
+    """
+    options = read_options(StagedOptions, config)
+    count = len(options.stages)
+    if count != config.layers:
+        raise ConfigError(
+            f"model.layers is {config.layers}, but model.options.stages has {count} stages; 'staged' has one layer "
+            f"per stage: set model.layers to {count}, or list {config.layers} stages"
+        )
+    return options
+
+
 @register_processor("staged")
 class Staged(Processor):
     """One :class:`InteractionLayer` for every stage of ``options.stages``."""
@@ -84,17 +102,18 @@ class Staged(Processor):
     @classmethod
     def reads(cls, config: ModelConfig) -> list[Feature]:
         """Return the categorical input that the options name."""
-        options = read_options(StagedOptions, config)
+        options = _read_stages(config)
         return [Feature(options.by, Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, options.classes)]
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
         """Create one layer per stage.
 
         Raises:
-            ConfigError: If ``config.options`` do not fit :class:`StagedOptions`.
+            ConfigError: If ``config.options`` do not fit :class:`StagedOptions`, or name another number of stages than
+                ``config.layers``.
         """
         super().__init__(config, context)
-        self.options = read_options(StagedOptions, config)
+        self.options = _read_stages(config)
         self.layers = nn.ModuleList(InteractionLayer(config) for _ in self.options.stages)
 
     def forward(self, state: State) -> Processed:

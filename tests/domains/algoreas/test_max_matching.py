@@ -7,7 +7,7 @@ import rustworkx as rx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphbench.domains.algoreas.adjacency import neighbour_lists
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.domains.algoreas.blossom_forest import Graph, make_forest
 from graphbench.domains.algoreas.max_matching import label_shard, maximum_weight_matching, solve_matching
 

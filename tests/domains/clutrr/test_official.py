@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.core.errors import StoreError
-from graphbench.domains.clutrr.official import read_official
-from graphbench.domains.clutrr.official_labels import noise_fault, verdict
-from graphbench.domains.clutrr.official_rows import COLUMNS, parse_row, split_words
+from graphbench.domains.clutrr.files.official import read_official
+from graphbench.domains.clutrr.files.rows import COLUMNS, parse_row, split_words
 from graphbench.domains.clutrr.relations import WORDS
 
 GOLDEN = Path(__file__).resolve().parents[4] / "shared" / "golden" / "clutrr" / "golden_public.jsonl"
@@ -81,23 +79,18 @@ def relations(split):
     """Edge -> word, None where unknown."""
     return {
         tuple(edge): WORDS[number] if number < 22 else None
-        for edge, number in zip(split.edges.tolist(), split.relation.tolist(), strict=True)
+        for edge, number in zip(split.edges.tolist(), split.by_edge["relation"].tolist(), strict=True)
     }
 
 
-def test_every_column_is_parsed(tmp_path):
+def test_every_column_of_samples_is_parsed(tmp_path):
     row = read_official(write(tmp_path, "1.2_test.csv", cells()))["k2"].rows[0]
-    assert (row.index, row.id, row.noise, row.k) == (0, "test-1-2-0", 1, 2)
+    assert (row.id, row.noise, row.k, row.part, row.place) == ("test-1-2-0", 1, 2, "k2", "1.2_test.csv, row 1")
     assert row.story == "[Cy] met brother [Bob]. [Ann] met father [Cy]."
-    assert row.clean_story == "[Ann] met father [Cy]. [Cy] met brother [Bob]."
     assert (row.query, row.query_edge, row.target) == (("Ann", "Bob"), (0, 2), "uncle")
-    assert (row.text_query, row.syn_story) == ("", "")
-    assert row.text_target == ("[Bob] is the uncle of [Ann].",)
-    assert row.proof_state == ((("Ann", "uncle", "Bob"), (("Ann", "father", "Cy"),)),)
     assert row.f_comb == row.edge_types == ("father", "brother")
     assert row.story_edges == ((0, 1), (1, 2))
     assert list(row.genders.items()) == [("Ann", "female"), ("Cy", "male"), ("Bob", "male")]
-    assert list(row.node_mapping.items()) == [(1, 0), (4, 1), (7, 2)]
     assert (row.task_name, row.task_split) == ("task_1.2", "test")
 
 
@@ -105,28 +98,28 @@ def test_arrays_are_those_of_our_own_puzzles(tmp_path):
     longer = cells(("son", "sister", "husband"), "son-in-law", "Di:female,Ed:male,Flo:female,Gus:male", number=1)
     folder = write(tmp_path, "1.2,1.3_train.csv", cells(part="train"), longer | {"task_split": "train"})
     split = read_official(folder)["train"]
-    assert len(split) == 2
+    assert len(split.rows) == 2
     assert split.num_nodes.tolist() == [3, 4]
     assert split.num_edges.tolist() == [2, 3]
     assert split.edges.tolist() == [[0, 1], [1, 2], [0, 1], [1, 2], [2, 3]]
-    assert [WORDS[i] for i in split.relation] == ["father", "brother", "son", "sister", "husband"]
-    assert [WORDS[i] for i in split.answer] == ["uncle", "son-in-law"]
-    assert split.asker.tolist() == [1, 0, 0, 1, 0, 0, 0]
-    assert split.asked.tolist() == [0, 0, 1, 0, 0, 0, 1]
-    assert split.gender.tolist() == [1, 0, 0, 1, 0, 1, 0]
-    assert split.role.tolist() == [0] * 5
-    assert split.step.tolist() == [0, 1, 0, 1, 2]
-    assert split.sentence.tolist() == [-1] * 5
-    assert split.name == ["Ann", "Cy", "Bob", "Di", "Ed", "Flo", "Gus"]
-    assert split.story[0] == "Cy met brother Bob. Ann met father Cy."
+    assert [WORDS[i] for i in split.by_edge["relation"]] == ["father", "brother", "son", "sister", "husband"]
+    assert [WORDS[i] for i in split.by_graph["answer"]] == ["uncle", "son-in-law"]
+    assert split.by_node["asker"].tolist() == [1, 0, 0, 1, 0, 0, 0]
+    assert split.by_node["asked"].tolist() == [0, 0, 1, 0, 0, 0, 1]
+    assert split.by_node["gender"].tolist() == [1, 0, 0, 1, 0, 1, 0]
+    assert split.by_edge["role"].tolist() == [0] * 5
+    assert split.by_edge["step"].tolist() == [0, 1, 0, 1, 2]
+    assert split.by_edge["sentence"].tolist() == [-1] * 5
+    assert split.names == ["Ann", "Cy", "Bob", "Di", "Ed", "Flo", "Gus"]
+    assert split.texts["story"][0] == "Cy met brother Bob. Ann met father Cy."
 
 
 def test_tokens_hide_the_people(tmp_path):
     story = "[Ann]'s dad, [Cy], hadn't called his brother-in-law. [Cy] 'son [Bob]"
     split = read_official(write(tmp_path, "1.2_test.csv", cells(story=story)))["k2"]
-    ann, cy, bob = split.entity.tolist()
+    ann, cy, bob = split.by_node["entity"].tolist()
     expected = f"@ent{ann} 's dad , @ent{cy} , hadn't called his brother-in-law . @ent{cy} ' son @ent{bob}"
-    assert split.tokens == [expected]
+    assert split.texts["tokens"] == [expected]
 
 
 def test_entities_depend_on_seed_and_puzzle_alone(tmp_path):
@@ -135,14 +128,14 @@ def test_entities_depend_on_seed_and_puzzle_alone(tmp_path):
         read_official(write(tmp_path / name, "1.2_test.csv", *some))["k2"]
         for name, some in (("all", rows), ("last", rows[10:]))
     ]
-    assert both[0].entity[30:].tolist() == both[1].entity.tolist()
-    assert both[0].tokens[10:] == both[1].tokens
-    entities = both[0].entity.reshape(20, 3)
+    assert both[0].by_node["entity"][30:].tolist() == both[1].by_node["entity"].tolist()
+    assert both[0].texts["tokens"][10:] == both[1].texts["tokens"]
+    entities = both[0].by_node["entity"].reshape(20, 3)
     assert all(len(set(own)) == 3 for own in entities.tolist())
     assert len(set(entities[:, 0].tolist())) > 5
     assert entities.max() < 32
     other = read_official(tmp_path / "all", seed=1)["k2"]
-    assert other.entity.tolist() != both[0].entity.tolist()
+    assert other.by_node["entity"].tolist() != both[0].by_node["entity"].tolist()
 
 
 def test_splits_are_named_by_task_in_order(tmp_path):
@@ -157,7 +150,7 @@ def test_splits_are_named_by_task_in_order(tmp_path):
     (tmp_path / "notes.csv").write_text("mine")
     splits = read_official(tmp_path)
     assert list(splits) == ["train", "k2", "k10", "supporting_k2", "irrelevant_k2", "disconnected_k2", "mixed_k2"]
-    roles = {name: splits[name].role.tolist() for name in splits if name.endswith("_k2")}
+    roles = {name: splits[name].by_edge["role"].tolist() for name in splits if name.endswith("_k2")}
     assert roles == {
         "supporting_k2": [0, 1, 0, 1],
         "irrelevant_k2": [0, 0, 2],
@@ -169,14 +162,14 @@ def test_splits_are_named_by_task_in_order(tmp_path):
 def test_several_tasks_of_a_test_file_are_several_splits(tmp_path):
     three = cells(("father", "brother", "son"), "brother", PEOPLE + ",Ed:male")
     splits = read_official(write(tmp_path, "1.2,1.3_test.csv", three, cells()))
-    assert {name: len(split) for name, split in splits.items()} == {"k3": 1, "k2": 1}
+    assert {name: len(split.rows) for name, split in splits.items()} == {"k3": 1, "k2": 1}
 
 
 def test_mixed_noise_takes_its_roles_from_the_graph(tmp_path):
     people = ",".join(f"P{i}:male" for i in range(9))
     noise = [(0, 3), (3, 1), (1, 4), (4, 5), (6, 7), (2, 1), (8, 2)]
     split = read_official(write(tmp_path, "5.2_test.csv", cells(genders=people, noise=noise, kind=5)))["mixed_k2"]
-    roles = dict(zip(map(tuple, split.edges.tolist()), split.role.tolist(), strict=True))
+    roles = dict(zip(map(tuple, split.edges.tolist()), split.by_edge["role"].tolist(), strict=True))
     assert roles == {
         (0, 1): 0, (1, 2): 0, (0, 3): 1, (3, 1): 1, (2, 1): 1, (1, 4): 2, (4, 5): 2, (8, 2): 2, (6, 7): 3,
     }  # fmt: skip
@@ -192,8 +185,8 @@ def test_a_fact_passed_twice_is_one_edge(tmp_path):
     )
     split = read_official(write(tmp_path, "1.4_test.csv", row))["k4"]
     assert split.edges.tolist() == [[0, 1], [1, 0], [1, 2]]
-    assert split.step.tolist() == [0, 1, 3]
-    assert [WORDS[i] for i in split.relation] == ["father", "daughter", "brother"]
+    assert split.by_edge["step"].tolist() == [0, 1, 3]
+    assert [WORDS[i] for i in split.by_edge["relation"]] == ["father", "daughter", "brother"]
 
 
 @pytest.mark.parametrize(
@@ -226,10 +219,9 @@ def test_the_misspelt_niece_is_read(tmp_path):
         ("brother", "daughter"),
         "neice",
         "Cy:male,Bob:male,Ann:female",
-        proof_state="[{('Cy', 'neice', 'Ann'): [('Cy', 'brother', 'Bob'), ('Bob', 'daughter', 'Ann')]}]",
     )
     split = read_official(write(tmp_path, "1.2_test.csv", row))["k2"]
-    assert split.rows[0].target == split.rows[0].proof_state[0][0][1] == WORDS[split.answer[0]] == "niece"
+    assert split.rows[0].target == WORDS[split.by_graph["answer"][0]] == "niece"
 
 
 NAMES = st.text("abcdefgh -'é", min_size=1, max_size=5).filter(lambda name: name.strip() == name)
@@ -260,32 +252,31 @@ def drawn_cells(draw):
 
 
 def as_cells(row):
-    """The 18 columns of a parsed row."""
+    """The columns of a parsed row."""
     return {
-        "": str(row.index),
         "id": row.id,
         "story": row.story,
         "query": repr(row.query),
-        "text_query": row.text_query,
         "target": row.target,
-        "text_target": repr(list(row.text_target)),
-        "clean_story": row.clean_story,
-        "proof_state": repr([{head: list(body)} for head, body in row.proof_state]),
         "f_comb": "-".join(row.f_comb),
         "task_name": row.task_name,
         "story_edges": repr(list(row.story_edges)),
         "edge_types": repr(list(row.edge_types)),
         "query_edge": repr(row.query_edge),
         "genders": ",".join(":".join(person) for person in row.genders.items()),
-        "syn_story": row.syn_story,
-        "node_mapping": repr(dict(row.node_mapping)),
         "task_split": row.task_split,
     }
 
 
+def read_cells(row):
+    """The cells that samples are made of."""
+    unread = {"", "text_query", "text_target", "clean_story", "proof_state", "syn_story", "node_mapping"}
+    return {column: text for column, text in row.items() if column not in unread}
+
+
 @given(drawn_cells())
 def test_parsing_loses_nothing(row):
-    assert as_cells(parse_row(Path("x.csv"), 1, row)) == row
+    assert as_cells(parse_row(Path("x.csv"), 1, row)) == read_cells(row)
 
 
 @settings(max_examples=25, deadline=None)
@@ -296,12 +287,12 @@ def test_files_are_read_as_written(row):
         splits = read_official(write(Path(folder), f"{kind}.{k}_test.csv", row))
     ((name, split),) = splits.items()
     assert name.endswith(f"k{k}")
-    assert as_cells(split.rows[0]) == row
+    assert as_cells(split.rows[0]) == read_cells(row)
     people, facts = len(split.rows[0].genders), set(split.rows[0].story_edges)
-    assert len(split.name) == len(split.gender) == len(split.entity) == split.num_nodes[0] == people
-    assert len(split.relation) == len(split.role) == len(split.step) == split.num_edges[0] == len(facts)
+    assert {len(split.names), split.num_nodes[0], *map(len, split.by_node.values())} == {people}
+    assert {split.num_edges[0], *map(len, split.by_edge.values())} == {len(facts)}
     assert set(map(tuple, split.edges.tolist())) == facts
-    assert (split.relation[split.role == 0] < 22).all()
+    assert (split.by_edge["relation"][split.by_edge["role"] == 0] < 22).all()
 
 
 # Relations of noise facts.
@@ -364,14 +355,23 @@ def test_disconnected_facts_stay_unknown(tmp_path):
     people = PEOPLE + ",Di:female,Ed:male"
     split = read_one(tmp_path, words=("father", "brother"), genders=people, noise=[(3, 4)], kind=4)
     assert relations(split)[3, 4] is None
-    assert split.relation.tolist()[-1] == 22
+    assert split.by_edge["relation"].tolist()[-1] == 22
+
+
+def test_noise_of_another_kind_gets_its_role_from_the_graph_and_no_relation(tmp_path):
+    people = "Ann:female,Bob:male,Cy:male,Di:female"
+    own = {"words": ("uncle", "son"), "target": "son", "genders": people, "noise": [(0, 3)]}
+    assert relations(read_one(tmp_path, kind=3, **own))[0, 3] == "mother"
+    (tmp_path / "4").mkdir()
+    other = read_one(tmp_path / "4", kind=4, **own)
+    assert relations(other)[0, 3] is None
+    assert other.by_edge["role"].tolist() == [0, 2, 0]
 
 
 # Errors.
 
 
 BAD = [
-    ("", "first", "column without a name: not a whole number; expected the row's number (got 'first')"),
     ("query", "Ann and Bob", "expected ('Ann', 'Bob')"),
     ("query", "('Ann',)", "not a pair of names"),
     ("query", "('Ann', 'Zoe')", "'Zoe' is not among the people"),
@@ -380,11 +380,6 @@ BAD = [
     ("story_edges", "(" * 500, "'story_edges': it cannot be read; expected [(0, 1), (1, 2)] (got"),
     ("target", "cousin", "'cousin' is no relation word"),
     ("target", "fathr", "did you mean 'father'"),
-    ("text_target", "[1]", "not a list of sentences"),
-    ("proof_state", "[{('Ann', 'uncle', 'Bob'): [('Ann', 'boss', 'Cy')]}]", "'boss' is no relation word"),
-    ("proof_state", "[{('Ann', 'uncle'): []}]", "is no (name, word, name)"),
-    ("proof_state", "[{1: 2}]", "a step has no list of facts"),
-    ("proof_state", "[1]", "not a list of mappings"),
     ("f_comb", "father-friend", "'friend' is no relation word"),
     ("f_comb", "father-brother-son", "3 words, but task_1.2 has 2 facts"),
     ("f_comb", "father-son", "not the words of 'f_comb'"),
@@ -395,10 +390,6 @@ BAD = [
     ("id", " ", "it is empty"),
     ("story", "", "it names neither of ('Ann', 'Bob'), who are asked about"),
     ("story", "Ann met Bob, and [Zoe] met [Cy].", "it names neither of ('Ann', 'Bob'), who are asked about"),
-    ("proof_state", "[{('Ann', 'uncle', 'Bob'): [('Ann', 'father', 'Zoe')]}]", "'Zoe' is not among the people"),
-    ("node_mapping", "{7: 9}", "it must lead to numbers of Ann, Cy, Bob"),
-    ("node_mapping", "{1: 0, 2: 1, 3: 1}", "it must lead to numbers of Ann, Cy, Bob"),
-    ("node_mapping", "{1: 0, 2: 1}", "it must lead to numbers of Ann, Cy, Bob"),
     ("genders", "Ann:female,Cy:female,Bob:male", "'father' for 'Cy', who is female in 'genders'"),
     ("genders", "Ann:female,Cy:male,Bob:female", "'brother' for 'Bob', who is female in 'genders'"),
     ("story_edges", "[(0, 1), (1, 3)]", "a person who is none of the 3"),
@@ -415,7 +406,6 @@ BAD = [
     ("genders", "Ann:female,Cy,Bob:male", "has the gender 'Cy'"),
     ("genders", "Ann:female,Ann:male,Bob:male", "'Ann' stands twice"),
     ("genders", ",".join([PEOPLE, *(f"P{i}:male" for i in range(30))]), "33 people, at most 32"),
-    ("node_mapping", "[1, 2]", "not a mapping"),
     ("task_split", "dev", "an unknown split"),
 ]
 
@@ -427,6 +417,22 @@ def test_a_bad_cell_is_an_error_that_names_it(tmp_path, column, text, problem):
     assert str(tmp_path / "1.2_test.csv") in message
     assert "row 2, column " in message
     assert "take the file as published" in message
+
+
+NOISY = PEOPLE + ",Di:female,Ed:male"
+
+
+@pytest.mark.parametrize("edge", [(0, 2), (2, 0)])
+@pytest.mark.parametrize("kind", [2, 3, 4, 5])
+def test_noise_that_tells_the_answer_is_refused(tmp_path, kind, edge):
+    message = failure(write(tmp_path, f"{kind}.2_test.csv", cells(genders=NOISY, noise=[(0, 3), edge], kind=kind)))
+    assert f"column 'story_edges': the fact {edge} is about the two people asked about" in message
+
+
+def test_a_path_that_tells_the_answer_is_refused(tmp_path):
+    path = {"words": ("uncle", "brother", "brother"), "genders": "Ann:female,Bob:male,Cy:male,Ed:male"}
+    told = cells(**path, target="uncle", story_edges="[(0, 2), (2, 1), (1, 2)]", query_edge="(0, 2)")
+    assert "asked about" in failure(write(tmp_path, "1.3_test.csv", told | {"query": "('Ann', 'Cy')"}))
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -453,10 +459,10 @@ def test_a_folder_without_files(tmp_path):
 def test_training_and_test_files_mixed_up(tmp_path):
     (tmp_path / "a").mkdir()
     message = failure(write(tmp_path / "a", "1.2_test.csv", cells(part="train")))
-    assert "row 1, column 'task_split': 'train'" in message
+    assert "row 1, column 'task_split': " in message and "(got 'train')" in message
     assert "mixed up" in message
     message = failure(write(tmp_path / "b", "1.3_test.csv", cells()))
-    assert "row 1, column 'task_name': 'task_1.2'" in message
+    assert "row 1, column 'task_name': " in message and "(got 'task_1.2')" in message
     write(tmp_path / "c", "1.2_train.csv", cells(part="train", id="same"))
     message = failure(write(tmp_path / "c", "1.2_test.csv", cells(id="same")))
     assert re.search(r"'same' is in 'train' and in 'k2'; .*mixed up", message)
@@ -466,13 +472,13 @@ def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "latin").mkdir()
     text = write(tmp_path, "1.2_test.csv", cells(story="[Ann] aß.")).joinpath("1.2_test.csv").read_text("utf-8")
     (tmp_path / "latin" / "1.2_test.csv").write_bytes(text.encode("latin-1"))
-    assert "is not UTF-8" in failure(tmp_path / "latin")
+    assert "can't decode byte 0xdf" in failure(tmp_path / "latin")
     header = ",".join(COLUMNS)
     for name, content, problem in (
         ("short", f"{header}\n0,1,2\n", "row 1: 3 cells, 18 columns"),
         ("none", "", "lacks the column"),
         ("empty", f"{header}\n", "has no rows"),
-        ("quote", f'{header}\n"a"b\n', "is no table of cells between commas"),
+        ("quote", f'{header}\n"a"b\n', "is damaged (Error: ',' expected after"),
         ("semicolons", header.replace(",", ";") + "\n", "has ';' between its cells, a published file ','; save it "),
         ("tabs", header.replace(",", "\t") + "\n", r"has '\t' between its cells, a published file ','"),
         ("twice", f"{header},story\n", "has a column twice"),
@@ -488,7 +494,7 @@ def test_empty_lines_are_no_harm_at_the_end_alone(tmp_path):
     file = write(tmp_path, "1.2_test.csv", cells(), cells(number=1)) / "1.2_test.csv"
     text = file.read_text("utf-8")
     file.write_text(text + "\n\n\n", "utf-8")
-    assert len(read_official(tmp_path)["k2"]) == 2
+    assert len(read_official(tmp_path)["k2"].rows) == 2
     head, first, second = text.splitlines()
     file.write_text("\n".join([head, first, "", "", second]), "utf-8")
     assert "row 2 is an empty line; take the file as published" in failure(tmp_path)
@@ -497,7 +503,7 @@ def test_empty_lines_are_no_harm_at_the_end_alone(tmp_path):
 def test_a_byte_order_mark_is_no_harm(tmp_path):
     file = write(tmp_path, "1.2_test.csv", cells()) / "1.2_test.csv"
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert len(read_official(tmp_path)["k2"]) == 1
+    assert len(read_official(tmp_path)["k2"].rows) == 1
 
 
 # The published generator.
@@ -541,18 +547,12 @@ def golden_folder(folder, puzzles):
     return folder
 
 
-def test_noise_and_paths_of_the_published_generator_are_of_their_task(tmp_path, golden):
-    rows = [row for split in read_official(golden_folder(tmp_path, golden)).values() for row in split.rows]
-    assert Counter(row.noise for row in rows).keys() == {1, 2, 3, 4}
-    assert [row.id for row in rows if noise_fault(row)] == []
-
-
 def test_derived_noise_is_what_the_generator_made(tmp_path, golden):
     truth = {p["id"]: {(x, y): word for x, y, _, word in p["path_edges"] + p["noise_edges"]} for p in golden}
     derived = {2: 0, 3: 0, 4: 0}
     for split in read_official(golden_folder(tmp_path, golden)).values():
         ends = np.cumsum(split.num_edges)[:-1]
-        parts = zip(np.split(split.edges, ends), np.split(split.relation, ends), strict=True)
+        parts = zip(np.split(split.edges, ends), np.split(split.by_edge["relation"], ends), strict=True)
         for row, (edges, found) in zip(split.rows, parts, strict=True):
             for edge, number in zip(map(tuple, edges.tolist()), found.tolist(), strict=True):
                 if number < 22:
@@ -562,12 +562,3 @@ def test_derived_noise_is_what_the_generator_made(tmp_path, golden):
     assert derived[2] > 20
     assert derived[3] > 5
     assert derived[4] == 0
-
-
-def test_verdicts_agree_with_the_generators_family(tmp_path, golden):
-    splits = read_official(golden_folder(tmp_path, golden))
-    found = {row.id: verdict(row) for split in splits.values() for row in split.rows}
-    sure = [p for p in golden if all(place >= p["k"] for place in p["unsound_edges"])]  # the path itself is true
-    assert len(sure) > 100
-    assert "false" not in {found[p["id"]] for p in sure if p["target_genealogically_true"]}
-    assert "true" not in {found[p["id"]] for p in sure if not p["target_genealogically_true"]}

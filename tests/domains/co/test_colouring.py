@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.domains.co.checkers import check_colouring
 from graphbench.domains.co.colouring import ColouringEffort, find_colouring
 from graphbench.domains.co.colouring_search import complete_colouring, dsatur, remove_conflicts, use_fewer_colours
-from graphbench.domains.co.neighbours import neighbour_lists
 from graphbench.domains.co.solvers import random_state
 
 QUICK = ColouringEffort(steps=3000, clique_steps=300)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from graphbench.core.neighbours import neighbour_lists
 from graphbench.domains.co.checkers import check_independent_set
 from graphbench.domains.co.cover_search import search_independent_set
 from graphbench.domains.co.independent_set import IndependentSetEffort, find_independent_set
-from graphbench.domains.co.neighbours import neighbour_lists
 from graphbench.domains.co.set_bounds import Complement
 from graphbench.domains.co.set_reductions import expand_set, reduce_set
 from graphbench.domains.co.solvers import random_state
