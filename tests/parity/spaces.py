@@ -1,4 +1,4 @@
-"""The facts of search spaces that are frozen: ConfigSpace's serialised content, and configurations that a seed draws."""
+"""The frozen facts of search spaces: the serialised content of ConfigSpace, and configurations that a seed draws."""
 
 from __future__ import annotations
 
