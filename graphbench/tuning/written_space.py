@@ -158,7 +158,8 @@ class Range(StrictModel):
     def _fits(cls, value: Any, info: ValidationInfo) -> Any:
         keys = {"log": False, "quantum": None, **info.data, str(info.field_name): value}
         if value is not None and "range" in keys:
-            for fault in _faults(str(info.field_name), value, *keys["range"], keys["log"], keys["quantum"]):
+            lower, upper = keys["range"]
+            for fault in _faults(str(info.field_name), value, lower, upper, keys["log"], keys["quantum"]):
                 raise ValueError(fault)
         return value
 
