@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _PER_SECOND = 4  # drawings; events only change counters
 _MAX_SHOWN_TRIALS = 8  # running trials in the table
-_LINES = 20  # log lines of a whole run, about
+_LINES = 20  # approximate number of log lines of a whole run
 _UNSHOWN = "the search goes on, and its trials are in its folder"
 _SILENCE = 60.0  # seconds after which the end of a trial is logged in any case
 

@@ -66,7 +66,7 @@ class Source:
         return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
 
     def refuse(self, place: Place, text: str) -> NoReturn:
-        """Raise a ConfigError about the content of a place."""
+        """Raise a ConfigError that names a place and says why its content is refused."""
         raise ConfigError(f"{self.at(place)}: {text}")
 
 

@@ -299,7 +299,7 @@ def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str) -> str 
         return f"{name!r} is {fault}{closest(name, keys)}"
     if owner != name:
         is_open = keys[owner].annotation == dict[str, Any]
-        return None if is_open else f"{owner!r} holds a value and no keys of its own; tune {owner!r} itself"
+        return None if is_open else f"{owner!r} holds a value, which has no keys; tune {owner!r} itself"
     probe = create_model("Probe", value=(keys[name].annotation, keys[name]))
     for value in values_of(parameter) or _some_of(parameter):
         try:

@@ -246,7 +246,7 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
         ("training.lr", "lr", 5, r"'lr' is no key of gin_small; did you mean 'training\.lr'\?"),
         ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of gin_small"),
         ("model.dropout", "model.positional", 9, r"'model\.positional' is a section of gin_small, not a key"),
-        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value and no keys of its own"),
+        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value, which has no keys"),
         ("training.lr", "training.steps", 5, r"this key cannot be tuned: the budgets say how long"),
         ("training.lr", "training.val_split", 5, r"this key cannot be tuned: costs of trials must be comparable"),
         ("[0.0, 0.5]", "[0.0, 1.5]", 9, r"model\.dropout: the value 1\.5 is refused: .*less than 1"),
