@@ -74,6 +74,7 @@ def space_from(
     hyperparameters: ConfigurationSpace | Mapping[str, Any],
     conditions: Sequence[Any] = (),
     forbidden: Sequence[Any] = (),
+    source: Source | None = None,
 ) -> ConfigurationSpace:
     """Return the search space of a written form.
 
@@ -86,6 +87,7 @@ def space_from(
         conditions: ``{child, parent, values: [...]}``, ``{child, parent, greater_than}`` or ``{..., less_than}``: the
             child exists only where the parent's value fulfils the condition; all conditions of a child must hold.
         forbidden: Combinations ``{name: value, name: value}`` that never occur; a list means any of several values.
+        source: The file or mapping that holds the space, for messages.
 
     Raises:
         ConfigError: If a part is refused; the message names the key, the value and the remedy.
@@ -94,13 +96,14 @@ def space_from(
 
     if isinstance(hyperparameters, ConfigurationSpace):
         return hyperparameters
+    source = source or Source()
     content: Any = {"space": hyperparameters, "conditions": conditions, "forbidden": forbidden}
     if _has_sections(hyperparameters):
         content = hyperparameters
     try:
-        return build_space(WrittenSpace.model_validate(content), Source())
+        return build_space(WrittenSpace.model_validate(content), source)
     except ValidationError as error:
-        raise ConfigError(explain(error, WrittenSpace, at=Source().at)) from None
+        raise ConfigError(explain(error, WrittenSpace, at=source.at)) from None
 
 
 def build_space(written: WrittenSpace, source: Source) -> ConfigurationSpace:
