@@ -134,10 +134,11 @@ def folder_with(name: str, path: Path) -> Path | None:
     return next((parent for parent in folders if path.resolve().is_relative_to(parent)), None)
 
 
-class _StrictLoader(SafeLoader):  # type: ignore[misc]
+class StrictLoader(SafeLoader):  # type: ignore[misc]
     """A safe YAML loader that refuses a mapping with the same key twice, and text that cannot be printed."""
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """Return the value of a scalar; text that cannot be printed is refused."""
         value = super().construct_scalar(node)
         if isinstance(value, str) and ("\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value)):
             raise yaml.constructor.ConstructorError(
@@ -146,6 +147,7 @@ class _StrictLoader(SafeLoader):  # type: ignore[misc]
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; a key that appears twice is refused."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=deep)
@@ -153,7 +155,7 @@ class _StrictLoader(SafeLoader):  # type: ignore[misc]
                 continue
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} appears twice", key_node.start_mark
+                    None, None, f"the key {key!r} appears twice; remove one", key_node.start_mark
                 )
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -169,7 +171,7 @@ def read_yaml(path: Path) -> Any:
             many values by aliases; the message gives the file.
     """
     try:
-        return loaded_yaml(yaml_text(path), _StrictLoader)
+        return loaded_yaml(yaml_text(path), StrictLoader)
     except UnicodeDecodeError as error:
         raise CardError(f"{path}: not valid YAML: {error}") from error
     except FileFault as error:

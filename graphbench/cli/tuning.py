@@ -213,9 +213,9 @@ def _scored(history: History, trial: Mapping[str, Any] | None) -> dict[str, Any]
 
 def _command(history: History, file: Path, root: Path | None) -> str:
     """Return the command that trains the incumbent with the budget it was scored at, as the search did."""
-    what = history.what
-    words = ["graphbench", "train", what["dataset"], "--model", str(file), "--seed", str(what["seed"])]
-    words += ["--limit", str(what["limit"])] if what["limit"] is not None else []
+    identity = history.identity
+    words = ["graphbench", "train", identity["dataset"], "--model", str(file), "--seed", str(identity["seed"])]
+    words += ["--limit", str(identity["limit"])] if identity["limit"] is not None else []
     words += ["--root", str(root)] if root is not None else []
     return shlex.join(words)
 

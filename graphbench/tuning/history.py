@@ -90,21 +90,21 @@ class History:
         object.__setattr__(self, "parameters", parameters)
 
     @property
-    def what(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, Any]:
         """The tuned model or method, its data and the settings of the search, as recorded."""
-        what: Mapping[str, Any] = self.result["what"]
-        return what
+        identity: Mapping[str, Any] = self.result["what"]
+        return identity
 
     @cached_property
     def measure(self) -> Measure:
         """How costs are shown."""
-        metric = self.what.get("metric")
+        metric = self.identity.get("metric")
         return Measure(None if metric is None else str(metric))
 
     @property
     def fidelity(self) -> Fidelity:
         """The unit that budgets count."""
-        return recorded_fidelity(self.what)
+        return recorded_fidelity(self.identity)
 
     @cached_property
     def successes(self) -> tuple[Trial, ...]:

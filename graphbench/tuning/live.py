@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _PER_SECOND = 4  # drawings; events only change counters
 _MAX_SHOWN_TRIALS = 8  # running trials in the table
-_LINES = 20  # log lines of a whole run, about
+_LINES = 20  # approximate number of log lines of a whole run
 _UNSHOWN = "the search goes on, and its trials are in its folder"
 _SILENCE = 60.0  # seconds after which the end of a trial is logged in any case
 
@@ -57,11 +57,6 @@ class RunState:
     limit: float | None = None
     trials: list[Trial] = field(default_factory=list)
     running: dict[int, tuple[Asked, float]] = field(default_factory=dict)
-
-    def finish(self, trial: Trial) -> None:
-        """Record a trial that ended."""
-        self.running.pop(trial.number, None)
-        self.trials.append(trial)
 
     @property
     def incumbent(self) -> Trial | None:
@@ -118,87 +113,69 @@ class LiveDisplay:
     def __exit__(self, *_: object) -> None:
         self.on_end()
 
+    @never_fatal("the display", _UNSHOWN)
     def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
         """Set the settings and the trials of earlier runs, and show the display."""
-        with never_fatal("the display", _UNSHOWN):
-            self._start(settings, trials)
-
-    def _start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
         self._logged_at = time.monotonic()
         self._started = self._logged_at - busy_seconds(trials)
         self.state = _state_of(settings)
-        for trial in trials:
-            self.state.finish(trial)
-        self._logged = len(self.state.trials)
+        self.state.trials.extend(trials)
+        self._logged = len(trials)
+        title, wanted = self.state.title, self.state.wanted
         if trials:
-            logger.info(
-                "%s: continued after %s; best %s",
-                self.state.title,
-                counted(len(trials), "trial"),
-                self.state.best_text(),
-            )
+            begun = counted(len(trials), "trial")
+            logger.info("%s: continued after %s; best %s", title, begun, self.state.best_text())
         if self._enabled:
             self._show()
         elif not trials:
-            logger.info("%s: begun%s", self.state.title, f", {self.state.wanted} trials" * bool(self.state.wanted))
+            logger.info("%s: begun%s", title, f", {wanted} trials" if wanted else "")
 
     def on_asked(self, asked: Asked) -> None:
         """Add a trial that starts."""
         with self._lock:
             self.state.running[asked.number] = (asked, time.monotonic())
 
+    @never_fatal("the display", _UNSHOWN)
     def on_finished(self, trial: Trial) -> None:
         """Add a trial that ended."""
-        with never_fatal("the display", _UNSHOWN):
-            self._finish(trial)
-
-    def _finish(self, trial: Trial) -> None:
         with self._lock:
             before = self.state.incumbent
-            self.state.finish(trial)
-            risen = (
-                before is not None and self.state.incumbent is not None and self.state.incumbent.budget > before.budget
-            )
-        if self._live is None and (risen or self._is_time_to_log()):
+            self.state.running.pop(trial.number, None)
+            self.state.trials.append(trial)
+            best = self.state.incumbent
+        has_risen = before is not None and best is not None and best.budget > before.budget
+        if self._live is None and (has_risen or self._is_time_to_log()):
             self._log()
 
+    @never_fatal("the display", _UNSHOWN)
     def on_end(self) -> None:
         """Leave the last state of the table in the terminal, or log it; further calls do nothing."""
         live, self._live = self._live, None
         if live is not None:
             atexit.unregister(self.on_end)
-            with never_fatal("the display", _UNSHOWN), suppress(OSError, ValueError):
+            with suppress(OSError, ValueError):
                 live.stop()  # a terminal that is gone needs no restoring
         elif len(self.state.trials) > self._logged:
-            with never_fatal("the display", _UNSHOWN):
-                self._log()
+            self._log()
 
     def _show(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
         console = self._console or Console(stderr=True)
-        live = Live(get_renderable=self.render, console=console, refresh_per_second=_PER_SECOND)
-        self._live = live
+        self._live = Live(get_renderable=self.render, console=console, refresh_per_second=_PER_SECOND)
         atexit.register(self.on_end)
-        live.start()
+        self._live.start()
 
     def _is_time_to_log(self) -> bool:
         every = max(1, self.state.wanted // _LINES)
         return len(self.state.trials) - self._logged >= every or time.monotonic() - self._logged_at > _SILENCE
 
     def _log(self) -> None:
-        state = self.state
-        self._logged, self._logged_at = len(state.trials), time.monotonic()
-        elapsed = clock(time.monotonic() - self._started)
-        logger.info(
-            "%s: %s; %s %s; best %s",
-            elapsed,
-            state.trials_text(),
-            state.fidelity.name,
-            state.steps_text(),
-            state.best_text(),
-        )
+        self._logged, self._logged_at = len(self.state.trials), time.monotonic()
+        elapsed, unit = clock(self._logged_at - self._started), self.state.fidelity.name
+        trials, steps, best = self.state.trials_text(), self.state.steps_text(), self.state.best_text()
+        logger.info("%s: %s; %s %s; best %s", elapsed, trials, unit, steps, best)
 
     def render(self) -> RenderableType:
         """Return the current content of the display."""
@@ -237,49 +214,53 @@ def clock(seconds: float) -> str:
 
 
 def _facts(state: RunState, elapsed: float) -> Table:
+    """Return the table of the best trial, the counts and the time."""
     from rich.table import Table
 
-    limit = f" of {clock(state.limit)}" if state.limit is not None else ""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    table.add_row("best so far", state.best_text(), style="")
+    table.add_row("best so far", state.best_text())
     if state.incumbent is not None:
         table.add_row("", config_text(state.incumbent.config))
     table.add_row("trials", state.trials_text())
     table.add_row(state.fidelity.name, state.steps_text())
-    table.add_row("time", clock(elapsed) + limit)
+    table.add_row("time", clock(elapsed) + (f" of {clock(state.limit)}" if state.limit is not None else ""))
     return table
 
 
 def _rung_table(state: RunState) -> Table:
-    table = _plain_table("budget", "running", "done", "failed", f"best {state.measure.head}")
+    """Return the table of budgets, with the trials at each budget and the best score."""
     running = Counter(asked.budget for asked, _ in state.running.values())
     rungs = {rung.budget: rung for rung in rungs_of(state.trials)}
+    rows = []
     for budget in sorted({*rungs, *running}):
         rung = rungs.get(budget)
         done, failed, best = (0, 0, None) if rung is None else (rung.trials, rung.failed, rung.best)
         score = "" if best is None else state.measure.text(best, named=False)
-        table.add_row(f"{budget:,}", str(running[budget] or ""), str(done), str(failed or ""), score)
-    return table
+        rows.append((f"{budget:,}", str(running[budget] or ""), str(done), str(failed or ""), score))
+    return _table(("budget", "running", "done", "failed", f"best {state.measure.head}"), rows)
 
 
 def _running_table(state: RunState) -> Table:
-    table = _plain_table("trial", "configuration", "budget", "time")
-    now = time.monotonic()
-    shown = sorted(state.running.items())[:_MAX_SHOWN_TRIALS]
-    for number, (asked, started) in shown:
-        table.add_row(str(number), str(asked.config_id), f"{asked.budget:,}", clock(now - started))
-    if len(state.running) > len(shown):
-        table.add_row("...", f"{len(state.running) - len(shown)} more", "", "")
-    return table
+    """Return the table of the first running trials."""
+    now, running = time.monotonic(), sorted(state.running.items())
+    rows = [
+        (str(number), str(asked.config_id), f"{asked.budget:,}", clock(now - started))
+        for number, (asked, started) in running[:_MAX_SHOWN_TRIALS]
+    ]
+    if len(running) > len(rows):
+        rows.append(("...", f"{len(running) - len(rows)} more", "", ""))
+    return _table(("trial", "configuration", "budget", "time"), rows)
 
 
-def _plain_table(*heads: str) -> Table:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table

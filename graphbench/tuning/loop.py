@@ -42,6 +42,20 @@ class Stop:
     seconds: float | None = None
 
 
+@dataclass(frozen=True)
+class Continuation:
+    """How a training method continues a configuration at a larger budget.
+
+    Attributes:
+        continues: Whether a trial starts from the checkpoint of the last smaller budget.
+        steps_in: Takes a configuration's folder and a seed, and returns the steps of the last checkpoint there. It is
+            used for failed trials.
+    """
+
+    continues: bool
+    steps_in: StepsIn | None = None
+
+
 class Loop:
     """Runs trials until a limit is reached or the space is used up.
 
@@ -51,10 +65,8 @@ class Loop:
         journal: The open journal.
         stop: When the run ends.
         output: Folder of the run.
-        continues: Whether trials continue from checkpoints.
+        continuation: How trials continue from checkpoints.
         observers: They are notified of every trial.
-        steps_in: Takes a configuration's folder and a seed, and returns the steps of the last checkpoint there. It is
-            used for failed trials.
     """
 
     def __init__(
@@ -64,13 +76,12 @@ class Loop:
         journal: Journal,
         stop: Stop,
         output: Path,
-        continues: bool,
+        continuation: Continuation,
         observers: Sequence[Observer] = (),
-        steps_in: StepsIn | None = None,
     ) -> None:
         self._progress, self._execution, self._journal, self._stop = progress, execution, journal, stop
-        self._output, self._continues, self._observers = output, continues, observers
-        self._steps_in, self._has_warned = steps_in, False
+        self._output, self._continuation, self._observers = output, continuation, observers
+        self._has_warned = False
         self._waiting = list(progress.pending.values())
         self._running: dict[int, tuple[Asked, int]] = {}  # number -> trial and the budget it continues from
         self._noted = time.monotonic()
@@ -127,7 +138,7 @@ class Loop:
 
     def _start(self, asked: Asked) -> None:
         start, checkpoint = 0, None
-        if self._continues:
+        if self._continuation.continues:
             start, checkpoint = self._progress.checkpoint_of(asked.config_id, asked.budget)
         folder = self._output / TRIALS / str(asked.config_id)
         self._folders.add(asked.config_id)
@@ -160,7 +171,8 @@ class Loop:
             return outcome.steps
         if outcome.status is Status.SUCCESS:
             return asked.budget
-        return 0 if self._steps_in is None else max(0, self._steps_in(folder, asked.seed) - start)
+        steps_in = self._continuation.steps_in
+        return 0 if steps_in is None else max(0, steps_in(folder, asked.seed) - start)
 
     def _abort_if_all_fail(self) -> None:
         """Raise an error if the first trials all failed for the same reason."""

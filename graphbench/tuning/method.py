@@ -196,7 +196,7 @@ class DatasetMethod:
 
     def score_of(self, cost: float) -> float:
         """Return the score, in its natural direction, of a cost."""
-        return cost_of(cost, self.metric)  # each of the three rules is its own inverse
+        return cost_of(cost, self.metric)  # each of the three rules is the inverse of itself
 
     def run_config(self, config: Mapping[str, Any], seed: int = 0, budget: int | None = None) -> RunConfig:
         """Return the configuration of the run that a trial trains.

@@ -19,7 +19,7 @@ from graphbench.core.words import counted
 from graphbench.tuning.execution import LOGS, make_execution
 from graphbench.tuning.history import RESULT, History
 from graphbench.tuning.journal import EventKind, Journal, Progress, open_journal, resume
-from graphbench.tuning.loop import TRIALS, Loop, Stop
+from graphbench.tuning.loop import TRIALS, Continuation, Loop, Stop
 from graphbench.tuning.method import search_of_dataset
 from graphbench.tuning.records import (
     SETTINGS,
@@ -182,8 +182,8 @@ class Optimizer:
                     observer.on_start(settings, tuple(progress.trials))
                 continues = "checkpoint" in optional_arguments(self.method)
                 continues &= getattr(self.method, "continues", True)
-                steps_in = getattr(self.method, "steps_in", None)
-                Loop(progress, execution, journal, stop, self._output, continues, observers, steps_in).run()
+                continuation = Continuation(continues, getattr(self.method, "steps_in", None))
+                Loop(progress, execution, journal, stop, self._output, continuation, observers).run()
             finally:
                 for observer in observers:
                     observer.on_end()

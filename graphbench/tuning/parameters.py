@@ -195,24 +195,30 @@ def value_text(value: Any) -> str:
 def _parameter(
     name: str, entry: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]], tried: Sequence[Any]
 ) -> Parameter:
-    own_conditions = tuple(
+    conditions_of_name = tuple(
         _condition(item) for item in conditions if item.get("child") == name and item.keys() & _LIMITS
     )
     default = entry.get("default", entry.get("default_value", tried[0] if tried else None))
     kind = str(entry.get("type", ""))
     if "value" in entry:
-        return Parameter(name, entry["value"], values=(entry["value"],), conditions=own_conditions)
+        return Parameter(name, entry["value"], values=(entry["value"],), conditions=conditions_of_name)
     for key in _LISTS:
         if key in entry:
             return Parameter(
-                name, default, values=tuple(entry[key]), ordered=kind.startswith("ordinal"), conditions=own_conditions
+                name,
+                default,
+                values=tuple(entry[key]),
+                ordered=kind.startswith("ordinal"),
+                conditions=conditions_of_name,
             )
     bounds = entry.get("range", (entry.get("lower"), entry.get("upper")))
     numbers = [v for v in (*bounds, *tried, default) if isinstance(v, int | float) and not isinstance(v, bool)]
     if not numbers:
-        return Parameter(name, default, values=tuple(dict.fromkeys(map(value_text, tried))), conditions=own_conditions)
+        return Parameter(
+            name, default, values=tuple(dict.fromkeys(map(value_text, tried))), conditions=conditions_of_name
+        )
     log, whole = bool(entry.get("log", False)) and min(numbers) > 0, "int" in kind
-    return Parameter(name, default, (), min(numbers), max(numbers), whole=whole, log=log, conditions=own_conditions)
+    return Parameter(name, default, (), min(numbers), max(numbers), whole=whole, log=log, conditions=conditions_of_name)
 
 
 def _listed(values: Sequence[Any]) -> str:

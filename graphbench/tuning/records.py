@@ -176,15 +176,15 @@ def result_record(
     }
 
 
-def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int]:
+def largest_budget(identity: Mapping[str, Any], best: Trial | None) -> dict[str, int]:
     """Return the largest budget of a run, the largest that was reached, and how many trials are needed to reach it.
 
     Args:
-        what: The identity of the run: the tuned model, its data and the settings of the search.
+        identity: The identity of the run: the tuned model, its data and the settings of the search.
         best: The incumbent, which is at the largest budget that was reached; None before the first success.
     """
-    rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])
-    needed = 1 if what["method"] == "random" else trials_until_largest(len(rungs), what["eta"])
+    rungs = ladder(identity["min_budget"], identity["max_budget"], identity["eta"])
+    needed = 1 if identity["method"] == "random" else trials_until_largest(len(rungs), identity["eta"])
     return {"budget": rungs[-1], "reached": 0 if best is None else best.budget, "trials_needed": needed}
 
 

@@ -37,15 +37,19 @@ class Search(ABC):
     def __init__(self, space: ConfigurationSpace, seed: int) -> None:
         self._space, self._seed = deepcopy(space), seed
         self._number = 0
-        self._known: dict[str, tuple[int, Mapping[str, Any]]] = {}  # a configuration's text -> its id and values
+        self._configurations: dict[
+            str, tuple[int, Mapping[str, Any]]
+        ] = {}  # a configuration's text -> its id and values
 
     def ask(self) -> Asked | None:
-        """Return the next trial to start; None if there is none before another result is known."""
+        """Return the next trial to start; None if there is none before the next result is told."""
         proposed = self._propose(self._number)
         if proposed is None:
             return None
         config, budget = proposed
-        config_id, values = self._known.setdefault(_text(config), (len(self._known), to_plain(config)))
+        config_id, values = self._configurations.setdefault(
+            _text(config), (len(self._configurations), to_plain(config))
+        )
         self._number += 1
         return Asked(self._number - 1, config_id, values, budget, self._seed)
 
@@ -64,7 +68,7 @@ class Search(ABC):
     def adopt(self, asked: Asked) -> None:
         """Record a trial that another search proposed, so that its numbers are not used twice."""
         self._number = max(self._number, asked.number + 1)
-        self._known.setdefault(_text(self._configuration(asked.config)), (asked.config_id, asked.config))
+        self._configurations.setdefault(_text(self._configuration(asked.config)), (asked.config_id, asked.config))
 
     @abstractmethod
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
@@ -93,7 +97,7 @@ class RandomSearch(Search):
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
         config = self._space.get_default_configuration()
         for _ in range(_DRAWS):
-            if _text(config) not in self._known:
+            if _text(config) not in self._configurations:
                 return config, self._budget
             config = self._space.sample_configuration()
         return None
@@ -141,7 +145,7 @@ class SmacSearch(Search):
     def tell(self, trial: Trial) -> None:
         """Learn the result of a trial.
 
-        The cost of a failure is never below the cost of a success: it rises with the largest known cost.
+        The cost of a failure is never below the cost of a success: it rises with the largest cost so far.
         """
         info = self._asked.pop(trial.number, None) or self._foreign(trial)
         cost = trial.measured if trial.succeeded else self._cost_of_failures
@@ -164,9 +168,9 @@ class SmacSearch(Search):
     def promotable(self) -> set[int]:
         """Return the ids of all configurations that are on unfinished rungs, or that may still be put on a rung."""
         if not self._hyperband.has_started:
-            return {config_id for config_id, _ in self._known.values()}
+            return {config_id for config_id, _ in self._configurations.values()}
         texts = [_text(config) for config in self._hyperband.open_configs]
-        return {self._known[text][0] for text in texts if text in self._known}
+        return {self._configurations[text][0] for text in texts if text in self._configurations}
 
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
         with _quiet():

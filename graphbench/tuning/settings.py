@@ -120,7 +120,7 @@ class OptimizationArgs(StrictModel):
             raise ValueError(f"max_budget {self.max_budget} is below min_budget {self.min_budget}; swap them")
         if self.cluster is not None and self.workers > 1:
             raise ValueError(
-                f"workers {self.workers} and cluster {self.cluster!r} exclude each other: a cluster brings its own "
+                f"workers {self.workers} and cluster {self.cluster!r} exclude each other: a cluster brings "
                 "workers; give one of the two"
             )
         return self

@@ -1,6 +1,6 @@
-"""Search spaces: from their written form to ConfigSpace, with clear errors, and back to plain values.
+"""Search spaces: ConfigSpace builds them from their written form, with clear errors, and gives them back in it.
 
-A space is a mapping from names to hyperparameters::
+A space is written as a mapping from names to hyperparameters::
 
     {"lr": {"type": "float", "range": [1e-6, 0.1], "log": True}, "layers": {"type": "int", "range": [2, 6]}}
 
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,21 +22,28 @@ from pydantic import ValidationError
 from graphbench.core.errors import ConfigError
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, dotted, explain
-from graphbench.tuning.space_models import AnyHyperparameter, Condition, WrittenSpace, listed, plain, same
+from graphbench.tuning.written_space import (
+    Condition,
+    Entry,
+    WrittenSpace,
+    listed,
+    plain,
+    same,
+    written_combination,
+    written_conditions,
+    written_hyperparameter,
+)
 
 if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
-    from ConfigSpace.conditions import Condition as BuiltCondition
-    from ConfigSpace.conditions import ConditionLike
-    from ConfigSpace.forbidden import ForbiddenLike
+    from ConfigSpace.hyperparameters import Hyperparameter
 
     from graphbench.training.config import RunConfig
-    from graphbench.tuning.space_models import Parameter
 
-_SHOWN_DIGITS = 12  # digits of the defaults that ConfigSpace computes, so that every machine describes them alike
-_RANGES = {"uniform_float": "float", "uniform_int": "int"}
-_COMPARED = {"GT": "greater_than", "LT": "less_than"}
-_SECTIONS = {"space", "conditions", "forbidden"}
+    Parameter = Hyperparameter[Any, Any]
+
+NOTHING = object()
+"""No value, as None can be a value."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,11 @@ class Source:
         """Return file, line and key of a place; a place without a line gets the line of the innermost place around."""
         enclosing = (place[:length] for length in range(len(place), 0, -1))
         line = next((self.lines[outer] for outer in enclosing if outer in self.lines), None)
-        shown = place[1:] if place[:1] == ("space",) else place
-        key = dotted(shown)
+        key = dotted(place[1:] if place[:1] == ("space",) else place)
         return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
 
     def refuse(self, place: Place, text: str) -> NoReturn:
-        """Raise a ConfigError about the content of a place."""
+        """Raise a ConfigError that names a place and says why its content is refused."""
         raise ConfigError(f"{self.at(place)}: {text}")
 
 
@@ -82,39 +90,50 @@ def space_from(
         source: The file or mapping that holds the space, for messages.
 
     Raises:
-        ConfigError: If a part is refused; the message names place, value and remedy.
+        ConfigError: If a part is refused; the message names the key, the value and the remedy.
     """
     from ConfigSpace import ConfigurationSpace
 
     if isinstance(hyperparameters, ConfigurationSpace):
         return hyperparameters
     source = source or Source()
-    parts = {"space": hyperparameters, "conditions": conditions, "forbidden": forbidden}
+    content: Any = {"space": hyperparameters, "conditions": conditions, "forbidden": forbidden}
+    if _has_sections(hyperparameters):
+        content = hyperparameters
     try:
-        written = WrittenSpace.model_validate(hyperparameters if _is_whole(hyperparameters) else parts)
+        return build_space(WrittenSpace.model_validate(content), source)
     except ValidationError as error:
         raise ConfigError(explain(error, WrittenSpace, at=source.at)) from None
-    return build_space(written.space, written.conditions, written.forbidden, source)
 
 
-def build_space(
-    hyperparameters: Mapping[str, AnyHyperparameter],
-    conditions: Sequence[Condition],
-    forbidden: Sequence[Mapping[str, Any]],
-    source: Source,
-) -> ConfigurationSpace:
-    """Return the search space of parts that are valid separately.
+def build_space(written: WrittenSpace, source: Source) -> ConfigurationSpace:
+    """Return the search space of a written form whose parts are valid separately.
 
     Raises:
-        ConfigError: If the parts do not fit together; the message names place, value and remedy.
+        ConfigError: If the parts do not fit together; the message names the place, the value and the remedy.
     """
-    from ConfigSpace import ConfigurationSpace
+    from ConfigSpace.exceptions import ForbiddenValueError
 
-    space = ConfigurationSpace()
-    space.add([hyperparameter.build(name) for name, hyperparameter in hyperparameters.items()])
-    _add_conditions(space, conditions, source)
-    _add_forbidden(space, forbidden, source)
-    return space
+    entries = [{"name": name, **hyperparameter.entry()} for name, hyperparameter in written.space.items()]
+    try:
+        parameters = _decoded(entries)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        source.refuse(("space",), f"ConfigSpace refuses it: {error}; choose smaller numbers")
+    conditions = _condition_entries(parameters, written.conditions, source)
+    forbidden = [
+        _clause(parameters, combination, ("forbidden", number), source)
+        for number, combination in enumerate(written.forbidden)
+    ]
+    try:
+        return _decoded(entries, conditions, forbidden)
+    except ForbiddenValueError:
+        for number, clause in enumerate(forbidden):
+            try:
+                _decoded(entries, conditions, [clause])
+            except ForbiddenValueError:
+                text = f"{written.forbidden[number]} forbids the defaults; change a default or the combination"
+                source.refuse(("forbidden", number), text)
+        raise
 
 
 def to_plain(configuration: Configuration) -> dict[str, Any]:
@@ -150,11 +169,11 @@ def describe(space: ConfigurationSpace) -> dict[str, Any]:
         ConfigError: If a ready-made space holds a value that JSON cannot.
     """
     content = space.to_serialized_dict()
-    items = {item["name"]: item for item in content["hyperparameters"]}
-    conditions = [part for item in content["conditions"] for part in _described_conditions(item)]
-    forbidden = [_described_forbidden(item) for item in content["forbiddens"]]
+    entries = {entry["name"]: entry for entry in content["hyperparameters"]}
+    conditions = [part for entry in content["conditions"] for part in written_conditions(entry)]
+    forbidden = [written_combination(entry) for entry in content["forbiddens"]]
     return {
-        "space": {name: plain(_described(items[name]), name) for name in sorted(items)},
+        "space": {name: plain(written_hyperparameter(entries[name]), name) for name in sorted(entries)},
         "conditions": sorted(plain(conditions, "conditions"), key=_canonical),
         "forbidden": sorted(plain(forbidden, "forbidden"), key=_canonical),
     }
@@ -173,170 +192,14 @@ def defaults_from(config: RunConfig, space: ConfigurationSpace) -> Configuration
     from ConfigSpace import ConfigurationSpace
 
     values, content = config.model_dump(mode="json"), space.to_serialized_dict()
-    for item in content["hyperparameters"]:
-        value = matching(space[item["name"]], _looked_up(values, item["name"]))
-        if value is not NOTHING and "default_value" in item:
-            item["default_value"] = value
+    for entry in content["hyperparameters"]:
+        value = matching(space[entry["name"]], _value_at(values, entry["name"]))
+        if value is not NOTHING and "default_value" in entry:
+            entry["default_value"] = value
     try:
         return ConfigurationSpace.from_serialized_dict(content)
     except ValueError as error:
         raise ConfigError(f"the values of {config.model_name} are forbidden in its space: {error}") from None
-
-
-def _is_whole(written: Any) -> bool:
-    """Return whether a mapping holds a space with its conditions, and not hyperparameters."""
-    section = written.get("space") if isinstance(written, Mapping) else None
-    return isinstance(section, Mapping) and not isinstance(section.get("type"), str) and written.keys() <= _SECTIONS
-
-
-def _described(item: Mapping[str, Any]) -> dict[str, Any]:
-    kind = item["type"]
-    if kind in _RANGES:
-        shown = {"type": _RANGES[kind], "range": [item["lower"], item["upper"]], "log": item["log"]}
-        return shown | {"default": _rounded(item["default_value"])}
-    if kind == "constant":
-        return {"type": kind, "value": item["value"]}
-    unused = ("name", "meta") if item.get("weights") is not None else ("name", "meta", "weights")
-    return {"default" if key == "default_value" else key: value for key, value in item.items() if key not in unused}
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_SHOWN_DIGITS}g}") if isinstance(value, float) else value
-
-
-def _described_conditions(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the written form of a condition; a conjunction is written as several."""
-    kind = item["type"]
-    if kind == "AND":
-        return [part for each in item["conditions"] for part in _described_conditions(each)]
-    if kind in ("OR", "NEQ"):
-        return [dict(item)]
-    shown = {"child": item["child"], "parent": item["parent"]}
-    if kind in _COMPARED:
-        return [shown | {_COMPARED[kind]: item["value"]}]
-    return [shown | {"values": [item["value"]] if kind == "EQ" else list(item["values"])}]
-
-
-def _described_forbidden(item: Mapping[str, Any]) -> dict[str, Any]:
-    clauses = item["clauses"] if item["type"] == "AND" else [item]
-    if any(clause["type"] not in ("EQUALS", "IN") for clause in clauses):
-        return dict(item)
-    return {clause["name"]: list(clause["values"]) if "values" in clause else clause["value"] for clause in clauses}
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _looked_up(values: Mapping[str, Any], key: str) -> Any:
-    """Return the value at a dotted key of nested mappings; ``NOTHING`` if there is none."""
-    value: Any = values
-    for part in key.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return NOTHING
-        value = value[part]
-    return value
-
-
-def _add_conditions(space: ConfigurationSpace, written: Sequence[Condition], source: Source) -> None:
-    """Add conditions to a space; all conditions of one child must hold."""
-    from ConfigSpace import AndConjunction
-
-    of_child: dict[str, list[BuiltCondition]] = {}
-    parents: dict[str, set[str]] = {}
-    for number, condition in enumerate(written):
-        place: Place = ("conditions", number)
-        child, parent = (_named(space, getattr(condition, key), (*place, key), source) for key in ("child", "parent"))
-        if (path := _path(parents, parent.name, child.name)) is not None:
-            circle = " -> ".join([child.name, *path])
-            source.refuse(
-                (*place, "parent"),
-                f"{child.name} would depend on itself: {circle}; remove one of these conditions",
-            )
-        parents.setdefault(child.name, set()).add(parent.name)
-        of_child.setdefault(child.name, []).append(_condition(child, parent, condition, place, source))
-    together: list[ConditionLike] = [
-        conditions[0] if len(conditions) == 1 else AndConjunction(*conditions) for conditions in of_child.values()
-    ]
-    space.add(together)
-
-
-def _condition(child: Parameter, parent: Parameter, written: Condition, place: Place, source: Source) -> BuiltCondition:
-    from ConfigSpace import GreaterThanCondition, InCondition, LessThanCondition
-
-    place = (*place, written.comparison)
-    if written.values is not None:
-        return InCondition(child, parent, [_known_value(parent, value, place, source) for value in written.values])
-    if not parent.ORDERABLE:
-        source.refuse(place, f"the values of {parent.name} have no order; use values, or make it an ordinal")
-    value = _known_value(parent, getattr(written, written.comparison), place, source)
-    return (GreaterThanCondition if written.comparison == "greater_than" else LessThanCondition)(child, parent, value)
-
-
-def _add_forbidden(space: ConfigurationSpace, written: Sequence[Mapping[str, Any]], source: Source) -> None:
-    """Add combinations of values that never occur."""
-    from ConfigSpace.exceptions import ForbiddenValueError
-
-    for number, combination in enumerate(written):
-        place: Place = ("forbidden", number)
-        try:
-            space.add(_forbidden(space, combination, place, source))
-        except ForbiddenValueError:
-            source.refuse(place, f"{dict(combination)} forbids the defaults; change a default or the combination")
-
-
-def _forbidden(
-    space: ConfigurationSpace, combination: Mapping[str, Any], place: Place, source: Source
-) -> ForbiddenLike:
-    from ConfigSpace import ForbiddenAndConjunction, ForbiddenEqualsClause, ForbiddenInClause
-
-    clauses: list[ForbiddenEqualsClause | ForbiddenInClause] = []
-    for name, value in combination.items():
-        value_place = (*place, name)
-        parameter = _named(space, name, value_place, source)
-        if isinstance(value, list) and matching(parameter, value) is NOTHING:
-            if not value:
-                source.refuse(value_place, "expected a value or a list of values, got an empty list")
-            clauses.append(
-                ForbiddenInClause(parameter, [_known_value(parameter, v, value_place, source) for v in value])
-            )
-        else:
-            clauses.append(ForbiddenEqualsClause(parameter, _known_value(parameter, value, value_place, source)))
-    return clauses[0] if len(clauses) == 1 else ForbiddenAndConjunction(*clauses)
-
-
-def _named(space: ConfigurationSpace, name: str, place: Place, source: Source) -> Parameter:
-    """Return the hyperparameter of a name."""
-    if name not in space:
-        source.refuse(place, f"{name!r} is no name in the space{closest(name, space)} (names: {listed(space)})")
-    return space[name]
-
-
-def _known_value(parameter: Any, value: Any, place: Place, source: Source) -> Any:
-    """Return a written value in the hyperparameter's type."""
-    typed = matching(parameter, value)
-    if typed is NOTHING:
-        allowed = values_of(parameter)
-        if allowed is None:
-            hint = f", whose range is [{parameter.lower}, {parameter.upper}]"
-        else:
-            hint = f"{closest(value, allowed)} (values: {listed(allowed)})"
-        source.refuse(place, f"{value!r} is no value of {parameter.name}{hint}")
-    return typed
-
-
-def _path(parents: Mapping[str, set[str]], start: str, goal: str) -> list[str] | None:
-    """Return the names on a path from one hyperparameter over its parents to another; None if there is no path."""
-    if start == goal:
-        return [goal]
-    for parent in sorted(parents.get(start, ())):
-        if (rest := _path(parents, parent, goal)) is not None:
-            return [start, *rest]
-    return None
-
-
-NOTHING = object()
-"""No value, as None can be a value."""
 
 
 def values_of(parameter: Parameter) -> Sequence[Any] | None:
@@ -358,3 +221,97 @@ def matching(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float) or not bool(parameter.legal_value(value)):
         return NOTHING
     return type(parameter.default_value)(value)
+
+
+def _has_sections(written: Any) -> bool:
+    """Return whether a mapping holds a space with its conditions, and not hyperparameters."""
+    section = written.get("space") if isinstance(written, Mapping) else None
+    is_section = isinstance(section, Mapping) and not isinstance(section.get("type"), str)
+    return is_section and written.keys() <= WrittenSpace.model_fields.keys()
+
+
+def _decoded(
+    hyperparameters: Sequence[Entry], conditions: Sequence[Entry] = (), forbidden: Sequence[Entry] = ()
+) -> ConfigurationSpace:
+    from ConfigSpace import ConfigurationSpace
+
+    content = {"hyperparameters": hyperparameters, "conditions": conditions, "forbiddens": forbidden}
+    return ConfigurationSpace.from_serialized_dict(deepcopy(content))  # which takes keys out of the entries
+
+
+def _condition_entries(space: ConfigurationSpace, conditions: Sequence[Condition], source: Source) -> list[Entry]:
+    """Return one entry for all conditions of a child; all of them must hold."""
+    of_child: dict[str, list[Entry]] = {}
+    parents: dict[str, set[str]] = {}
+    for number, condition in enumerate(conditions):
+        for key in ("child", "parent"):
+            _named(space, getattr(condition, key), ("conditions", number, key), source)
+        parents.setdefault(condition.child, set()).add(condition.parent)
+        _refuse_circle(parents, condition.child, ("conditions", number, "parent"), source)
+        parent, place = space[condition.parent], ("conditions", number, condition.comparison)
+        if condition.values is None and not parent.ORDERABLE:
+            source.refuse(place, f"the values of {parent.name} have no order; use values, or make it an ordinal")
+        given = condition.values or [getattr(condition, condition.comparison)]
+        entry = condition.entry([_typed(parent, value, place, source) for value in given])
+        of_child.setdefault(condition.child, []).append(entry)
+    return [
+        entries[0] if len(entries) == 1 else {"type": "AND", "child": child, "conditions": entries}
+        for child, entries in of_child.items()
+    ]
+
+
+def _refuse_circle(parents: Mapping[str, set[str]], child: str, place: Place, source: Source) -> None:
+    """Refuse conditions by which a hyperparameter depends on itself."""
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        names = error.args[1][:0:-1]  # each depends on the next one
+        start = names.index(child)
+        circle = " -> ".join([*names[start:], *names[: start + 1]])
+        source.refuse(place, f"{child} would depend on itself: {circle}; remove one of these conditions")
+
+
+def _clause(space: ConfigurationSpace, combination: Mapping[str, Any], place: Place, source: Source) -> Entry:
+    """Return the entry of a combination of values that never occurs."""
+    clauses: list[Entry] = []
+    for name, value in combination.items():
+        part = (*place, name)
+        parameter = _named(space, name, part, source)
+        if not isinstance(value, list) or matching(parameter, value) is not NOTHING:
+            clauses.append({"type": "EQUALS", "name": name, "value": _typed(parameter, value, part, source)})
+        elif value:
+            clauses.append({"type": "IN", "name": name, "values": [_typed(parameter, v, part, source) for v in value]})
+        else:
+            source.refuse(part, "expected a value or a list of values, got an empty list")
+    return clauses[0] if len(clauses) == 1 else {"type": "AND", "clauses": clauses}
+
+
+def _named(space: ConfigurationSpace, name: str, place: Place, source: Source) -> Parameter:
+    """Return the hyperparameter of a name."""
+    if name not in space:
+        source.refuse(place, f"{name!r} is no name in the space{closest(name, space)} (names: {listed(space)})")
+    return space[name]
+
+
+def _typed(parameter: Any, value: Any, place: Place, source: Source) -> Any:
+    """Return a written value in the hyperparameter's type."""
+    typed = matching(parameter, value)
+    if typed is NOTHING:
+        allowed = values_of(parameter)
+        if allowed is None:
+            hint = f", whose range is [{parameter.lower}, {parameter.upper}]"
+        else:
+            hint = f"{closest(value, allowed)} (values: {listed(allowed)})"
+        source.refuse(place, f"{value!r} is no value of {parameter.name}{hint}")
+    return typed
+
+
+def _value_at(values: Any, key: str) -> Any:
+    """Return the value at a dotted key of nested mappings; ``NOTHING`` if there is none."""
+    for part in key.split("."):
+        values = values.get(part, NOTHING) if isinstance(values, Mapping) else NOTHING
+    return values
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model, model_validator
-from pydantic.fields import FieldInfo
 
-from graphbench.catalog.resources import data_files, folder_with
+from graphbench.catalog.resources import StrictLoader, data_files, folder_with
 from graphbench.core.damage import FileFault
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, StrictModel, explain
-from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
+from graphbench.core.yaml_text import YamlFault, loaded_yaml, yaml_text
 from graphbench.training.config import RunConfig, load_config
 from graphbench.training.fidelity import STEPS
 from graphbench.training.learners.base import fidelity_of
 from graphbench.tuning.budgets import ladder
 from graphbench.tuning.space import Source, build_space, values_of
-from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
+from graphbench.tuning.written_space import Range, WrittenSpace, listed
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
+    from ConfigSpace.hyperparameters import Hyperparameter
 
-    from graphbench.tuning.space_models import Parameter
+    Parameter = Hyperparameter[Any, Any]
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -62,7 +62,7 @@ class Budget(StrictModel):
         return self
 
 
-class TuningFile(StrictModel):
+class TuningFile(WrittenSpace):
     """One search space with its budget, as a YAML file holds it.
 
     Attributes:
@@ -71,7 +71,7 @@ class TuningFile(StrictModel):
         model: The configuration that is tuned: its name in ``baselines/<domain>/``, or ``<domain>/<name>`` in a file
             outside a domain's folder. The names in ``space`` are then dotted keys of the configuration, as in
             ``graphbench train --set``. None for another training method; the names are then free.
-        space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`.
+        space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`, as are the next two.
         conditions: Conditions under which hyperparameters exist.
         forbidden: Combinations that never occur.
         fidelity: The unit of a budget: optimizer ``steps``, or training ``samples`` of models without steps.
@@ -83,9 +83,6 @@ class TuningFile(StrictModel):
     title: str
     source: str | dict[str, Any] = ""
     model: str | None = None
-    space: Hyperparameters
-    conditions: Conditions = Field(default_factory=list)
-    forbidden: Forbidden = Field(default_factory=list)
     fidelity: Literal["steps", "samples"] = "steps"
     budget: Budget
     trials: int = Field(100, ge=1)
@@ -123,13 +120,15 @@ class TuningFile(StrictModel):
                 key of the model's configuration, or a key refuses one of its values. The message names file, line,
                 value and remedy.
         """
-        space = build_space(self.space, self.conditions, self.forbidden, self._source)
+        space = build_space(self, self._source)
         if self.model is not None:
             config = self._configuration(self.model)
             counted = fidelity_of(config).name
             if self.fidelity != counted:
                 self._source.refuse(("fidelity",), f"the budget of {self.model} counts {counted}; write {counted}")
-            self._check_keys(space, config)
+            for name in self.space:
+                if fault := _fault_of_key(space[name], config, counted):
+                    self._source.refuse(("space", name), fault)
         return space
 
     def for_budget(self, largest: int, smallest: int | None = None) -> TuningFile:
@@ -151,11 +150,10 @@ class TuningFile(StrictModel):
         if smallest is None:
             smallest = max(1, self.budget.min * largest // self.budget.max)
         share = min(1.0, largest / self.budget.max)
-        counted = {name: self.space[name] for name in _COUNTED_IN_STEPS if name in self.space}
-        scaled: dict[str, IntRange | Constant] = {
+        scaled = {
             name: parameter.scaled(share, largest - 1)
-            for name, parameter in counted.items()
-            if share < 1 and type(parameter) is IntRange
+            for name, parameter in self.space.items()
+            if name in _COUNTED_IN_STEPS and share < 1 and isinstance(parameter, Range) and parameter.type == "int"
         }
         budget = self.budget.model_copy(update={"min": smallest, "max": largest})
         return self.model_copy(update={"budget": budget, "space": {**self.space, **scaled}})
@@ -166,25 +164,6 @@ class TuningFile(StrictModel):
             return load_config(f"{domain or self._domain}/any", name)
         except UnknownModel as error:
             self._source.refuse(("model",), f"{error}; or write <domain>/<model>")
-
-    def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
-        keys = dict(_keys_of(type(config.model), "model."))
-        if self.fidelity == STEPS.name:  # learners without steps read no key of the section that could be tuned
-            keys |= _keys_of(type(config.training), "training.")
-        for name in self.space:
-            line = self._source.at(("space", name))
-            if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
-                raise ConfigError(f"{line}: this key cannot be tuned: {why}")
-            owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
-            if owner is None:
-                fault = (
-                    f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
-                )
-                raise ConfigError(f"{line}: {name!r} is {fault}{closest(name, keys)}")
-            if owner == name:
-                _check_values(space[name], keys[name], line)
-            elif keys[owner].annotation != dict[str, Any]:
-                raise ConfigError(f"{line}: {owner!r} holds a value and no keys of its own; tune {owner!r} itself")
 
 
 def list_spaces(domain: str | None = None) -> list[str]:
@@ -205,7 +184,7 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
     path = _path_of(name, domain)
     home = folder_with("hpo", path)
     shown = str(path) if home is None else str(path.resolve().relative_to(home.parent))
-    content, lines = read_with_lines(path, shown)
+    content, lines = _read_with_lines(path, shown)
     source = Source(shown, lines)
     if not isinstance(content, dict):
         raise ConfigError(
@@ -249,29 +228,25 @@ def with_space_file(settings: Mapping[str, Any], domain: str | None = None, most
     return {**file.settings, **explicit, "space": space, "space_file": file.name}
 
 
-def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
+def _read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
     """Return the content of a YAML file and the line, from 1, of every key and list item.
-
-    Text like ``1e-6`` is read as a number, as in YAML 1.2 (PyYAML reads it as text).
 
     Raises:
         ConfigError: If the file cannot be read, is not YAML, or holds a key twice.
     """
     try:
         text = yaml_text(path)
-        content = loaded_yaml(text, _Loader)
-        node = yaml.compose(text, Loader=_Loader)
+        return loaded_yaml(text, _Loader), dict(_lines(yaml.compose(text, Loader=_Loader), ()))
     except FileFault as error:
         raise ConfigError(f"{shown}: {error}; is it a search space?") from None
     except YamlFault as error:
         raise ConfigError(f"{shown}{'' if error.line is None else f':{error.line}'}: {error.reason}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{shown}: cannot be read: {error}") from None
-    return content, dict(_lines(node, (), shown))
 
 
-class _Loader(SafeLoader):  # type: ignore[misc]
-    """A safe YAML loader that reads numbers with an exponent and no point."""
+class _Loader(StrictLoader):
+    """A strict YAML loader that reads ``1e-6`` as a number, as YAML 1.2 does; PyYAML reads it as text."""
 
 
 _Loader.add_implicit_resolver(
@@ -279,20 +254,15 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _lines(node: yaml.Node | None, place: Place, shown: str) -> Iterator[tuple[Place, int]]:
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            yield (*place, index), item.start_mark.line + 1
-            yield from _lines(item, (*place, index), shown)
+def _lines(node: yaml.Node | None, place: Place) -> Iterator[tuple[Place, int]]:
+    items: list[tuple[str | int, yaml.Node, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            line, name = key.start_mark.line + 1, str(key.value)
-            if name in seen:
-                raise ConfigError(f"{shown}:{line}: the key {name!r} appears twice; remove one")
-            seen.add(name)
-            yield (*place, name), line
-            yield from _lines(value, (*place, name), shown)
+        items = [(str(key.value), key, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        items = [(index, value, value) for index, value in enumerate(node.value)]
+    for part, start, value in items:
+        yield (*place, part), start.start_mark.line + 1
+        yield from _lines(value, (*place, part))
 
 
 def _path_of(name: str | Path, domain: str | None) -> Path:
@@ -314,29 +284,38 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
     return spaces[wanted]
 
 
-def _keys_of(schema: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the dotted keys of a configuration's schema that hold values."""
+def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str) -> str | None:
+    """Return why a hyperparameter does not fit the key of its name in a model's configuration; None if it fits."""
+    name = parameter.name
+    if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
+        return f"this key cannot be tuned: {why}"
+    keys = dict(_keys_of(type(config.model), "model."))
+    if counted == STEPS.name:  # learners without steps read no key of the section that could be tuned
+        keys |= _keys_of(type(config.training), "training.")
+    owner = next((key for key in keys if name == key or name.startswith(f"{key}.")), None)
+    if owner is None:
+        section = any(key.startswith(f"{name}.") for key in keys)
+        fault = f"a section of {config.model_name}, not a key" if section else f"no key of {config.model_name}"
+        return f"{name!r} is {fault}{closest(name, keys)}"
+    if owner != name:
+        is_open = keys[owner].annotation == dict[str, Any]
+        return None if is_open else f"{owner!r} holds a value, which has no keys; tune {owner!r} itself"
+    probe = create_model("Probe", value=(keys[name].annotation, keys[name]))
+    for value in values_of(parameter) or _some_of(parameter):
+        try:
+            probe.model_validate({"value": value})
+        except ValidationError as error:
+            return f"the value {value!r} is refused: {error.errors()[0]['msg']}"
+    return None
+
+
+def _keys_of(schema: type[BaseModel], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys that hold values in a configuration's schema, with their fields."""
     for name, field in schema.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _keys_of(field.annotation, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", field
-
-
-def _is_section(name: str, keys: Mapping[str, FieldInfo]) -> bool:
-    return any(key.startswith(f"{name}.") for key in keys)
-
-
-def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
-    """Refuse a hyperparameter with a value that the configuration's key does not accept."""
-    annotation: Any = field.annotation
-    probe = create_model("Probe", value=(annotation, field))
-    values = values_of(parameter)
-    for value in _some_of(parameter) if values is None else values:
-        try:
-            probe.model_validate({"value": value})
-        except ValidationError as error:
-            raise ConfigError(f"{place}: the value {value!r} is refused: {error.errors()[0]['msg']}") from None
 
 
 def _some_of(parameter: Any) -> list[float]:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from cases import CASES, FROZEN, RUNS, facts_of, machine, run, search
+from spaces import freeze_spaces
 
 NEVER_KEPT = (".lock", "tensorboard")
 
@@ -30,6 +31,8 @@ def main(names: list[str]) -> None:
                 shutil.copytree(output, RUNS / name, ignore=shutil.ignore_patterns(*NEVER_KEPT))
         if not names or "search" in names:
             _write("search", {"trials": search(root, Path(folder) / "search")})
+    if not names or "spaces" in names:
+        freeze_spaces()
 
 
 def _write(name: str, facts: dict[str, object]) -> None:

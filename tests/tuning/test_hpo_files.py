@@ -33,12 +33,12 @@ def run_config(file: TuningFile, card: Card, sample: dict[str, Any], budget: int
     return DatasetMethod(card.id, file.model, budgets=file.budgets).run_config(sample, budget=budget)
 
 
-def require_same_estimator(found: Any, baseline: Any) -> None:
+def require_same_estimator(default: Any, baseline: Any) -> None:
     """Require that a default configuration is the baseline, with what that leaves to scikit-learn in writing."""
-    assert found.model_copy(update={"options": baseline.options}) == baseline
+    assert default.model_copy(update={"options": baseline.options}) == baseline
     if baseline.processor == "xgboost":
         pytest.importorskip("xgboost")
-    made = [make_estimator(model.processor, False, 0, model.options).get_params() for model in (found, baseline)]
+    made = [make_estimator(model.processor, False, 0, model.options).get_params() for model in (default, baseline)]
     made = [{key: value for key, value in own.items() if not hasattr(value, "fit") and key != "steps"} for own in made]
     assert made[0] | {"max_samples": None} == made[1] | {"max_samples": None}
     assert made[0].get("max_samples") in (None, 1.0)  # two ways to write "all"
@@ -246,7 +246,7 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
         ("training.lr", "lr", 5, r"'lr' is no key of gin_small; did you mean 'training\.lr'\?"),
         ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of gin_small"),
         ("model.dropout", "model.positional", 9, r"'model\.positional' is a section of gin_small, not a key"),
-        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value and no keys of its own"),
+        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value, which has no keys"),
         ("training.lr", "training.steps", 5, r"this key cannot be tuned: the budgets say how long"),
         ("training.lr", "training.val_split", 5, r"this key cannot be tuned: costs of trials must be comparable"),
         ("[0.0, 0.5]", "[0.0, 1.5]", 9, r"model\.dropout: the value 1\.5 is refused: .*less than 1"),
@@ -318,7 +318,7 @@ def test_mistakes_are_named_with_their_line(
 
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text"])
 def test_a_file_is_a_mapping(write: Write, text: str) -> None:
-    with pytest.raises(ConfigError, match=r"mine\.yaml: expected a mapping with the keys title, source, model, space"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml: expected a mapping with the keys space, conditions, forbidden"):
         load_tuning_file(write(text))
 
 

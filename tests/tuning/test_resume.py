@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graphbench.tuning.journal import JOURNAL, EventKind, Progress, open_journal, resume
-from graphbench.tuning.loop import Loop, Stop
+from graphbench.tuning.loop import Continuation, Loop, Stop
 from graphbench.tuning.search import Search, make_search
 from graphbench.tuning.settings import Method
 from graphbench.tuning.trial import Trial
@@ -35,7 +35,7 @@ def _go_on(folder: Path, method: Method, trials: int = TRIALS, capacity: int = 1
         journal.append("opened")
         progress = resume(journal, lambda: _make_search(method, seed), folder)
         execution = InProcess(continuing(fails=True), capacity)
-        Loop(progress, execution, journal, Stop(trials), folder, continues=True).run()
+        Loop(progress, execution, journal, Stop(trials), folder, Continuation(True)).run()
     return progress.trials
 
 
@@ -119,7 +119,7 @@ def test_a_search_that_answers_otherwise_is_told_all_and_goes_on(
     def go_on(trials: int) -> Progress:
         with open_journal(tmp_path) as journal:
             progress = resume(journal, lambda: _Other(_make_search("hyperband"), 20), tmp_path)  # type: ignore[arg-type, return-value]
-            Loop(progress, InProcess(continuing(fails=True)), journal, Stop(trials), tmp_path, continues=True).run()
+            Loop(progress, InProcess(continuing(fails=True)), journal, Stop(trials), tmp_path, Continuation(True)).run()
         return progress
 
     with caplog.at_level(logging.WARNING):

@@ -82,7 +82,7 @@ def expected_of(history: History) -> Expected | None:
         more, for data of another version than the card's, and if the metric of validation is not a registered metric
         (e.g. a loss).
     """
-    identity = history.what
+    identity = history.identity
     metric = history.measure.metric
     if not identity.get("dataset") or metric is None or metric not in METRICS:
         return None
@@ -100,8 +100,8 @@ def expected_of(history: History) -> Expected | None:
 
 def _validated(history: History, card: Card, split: str) -> SampleSet:
     """Return the samples that the search validates on: the whole split, or its first ones."""
-    whole, limit = whole_split(card, split), history.what.get("val_limit") or history.what.get("limit")
-    draw = int(history.what.get("data_seed") or 0)
+    whole, limit = whole_split(card, split), history.identity.get("val_limit") or history.identity.get("limit")
+    draw = int(history.identity.get("data_seed") or 0)
     count = whole.count if not limit or whole.count is None else min(int(limit), whole.count)
     return replace(whole, draw=draw, count=count)
 
@@ -177,4 +177,4 @@ def _cells(rows: Sequence[ScoreRow], split: str) -> list[tuple[str, ...]]:
 def _architecture(history: History) -> str:
     baseline: dict[str, Any] = history.result.get("baseline") or {}
     model = baseline.get("model") or {}
-    return str(model.get("processor") or history.what.get("model"))
+    return str(model.get("processor") or history.identity.get("model"))

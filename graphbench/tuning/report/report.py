@@ -77,7 +77,7 @@ def write_report(result: Mapping[str, Any], folder: Path) -> Path:
 
 def _context(history: History, expected: Expected | None) -> dict[str, Any]:
     best, rungs = history.incumbent, history.rungs()
-    effects = importance(history.parameters, history.trials, seed=int(history.what.get("seed") or 0))
+    effects = importance(history.parameters, history.trials, seed=int(history.identity.get("seed") or 0))
     return {
         "title": str(history.result.get("title") or "Tuning"),
         "summary": summary(history),
@@ -125,7 +125,7 @@ def write_incumbent(history: History, folder: Path) -> None:
 
 
 def incumbent_text(history: History, incumbent: Trial) -> str:
-    """Return the incumbent as YAML, with a comment on how it was found.
+    """Return the incumbent as YAML, with a comment on the search.
 
     For a model of this package, the text is the result's ``baseline``, in the format of the files in
     ``baselines/<domain>/``: the tuned configuration with the overrides of the run, the incumbent's values and the
@@ -140,7 +140,7 @@ def incumbent_text(history: History, incumbent: Trial) -> str:
 
 def train_command(history: History) -> str | None:
     """Return the command that trains the incumbent; None for training methods of the user."""
-    identity = history.what
+    identity = history.identity
     if not _is_ours(history) or "baseline" not in history.result:
         return None
     limit = f" --limit {identity['limit']}" if identity.get("limit") else ""
@@ -148,11 +148,11 @@ def train_command(history: History) -> str | None:
 
 
 def _is_ours(history: History) -> bool:
-    return bool(history.what.get("dataset") and history.what.get("model"))
+    return bool(history.identity.get("dataset") and history.identity.get("model"))
 
 
 def _comment(history: History, incumbent: Trial) -> list[str]:
-    identity = history.what
+    identity = history.identity
     subject = f"{identity['model']} tuned on {identity['dataset']}" if _is_ours(history) else "The incumbent"
     score, budget = history.measure.text(incumbent.measured), history.fidelity.text(incumbent.budget)
     headline = f"{subject}: {score} at {budget}, the best of"

@@ -53,7 +53,7 @@ def search_text(identity: Mapping[str, Any]) -> str:
 
 def summary(history: History) -> list[str]:
     """Return the result and how it was obtained, in sentences."""
-    identity, result, best = history.what, history.result, history.incumbent
+    identity, result, best = history.identity, history.result, history.incumbent
     if best is None:
         headline = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
     else:
@@ -134,8 +134,8 @@ def importance_notes(importance: Importance, fidelity: Fidelity = STEPS) -> list
     notes = [
         "Shares of the variance of the cost over the whole space at the largest budget (Sobol indices), as predicted "
         f"by a random forest that is fitted to {fitted_to}; {importance.at_budget} of the trials are at "
-        f"{fidelity.text(importance.budget)}. Alone: explained by the parameter itself. With all interactions: what "
-        "remains unexplained if the parameter is unknown.",
+        f"{fidelity.text(importance.budget)}. Alone: explained by the parameter itself. With all "
+        "interactions: the share that remains unexplained if the parameter is unknown.",
         f"Cross-validated R2 of the forest: {quality} (on configurations it was not fitted to, against the mean cost "
         "of their budget). Failed trials are left out.",
     ]

@@ -110,7 +110,7 @@ def importance_grid(importance: Importance) -> Grid:
 
 def provenance_grid(history: History) -> Grid:
     """Return a table of the provenance: search, budget, data, machine and code."""
-    identity, result = history.what, history.result
+    identity, result = history.identity, history.result
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     overhead = seconds.get("overhead_per_trial")
     retried = sum(trial.tries - 1 for trial in history.trials)
