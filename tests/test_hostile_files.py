@@ -173,7 +173,7 @@ def _converters(path: Path) -> object:
 
 
 def _answers(path: Path) -> object:
-    from graphbench.domains.clrs_text.language import read_answers
+    from graphbench.tasks.text.language import read_answers
 
     return read_answers(path)
 
