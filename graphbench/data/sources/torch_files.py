@@ -268,9 +268,7 @@ class _Machine:
         tensor = _strided(values, offset, size, stride)
         is_bfloat = values.dtype == _BFloat
         if is_bfloat or not tensor.flags.c_contiguous:
-            self._bytes_left -= tensor.size * (
-                8 if is_bfloat else tensor.itemsize
-            )  # the conversion makes two 4-byte arrays
+            self._bytes_left -= tensor.size * (8 if is_bfloat else tensor.itemsize)  # bfloat16 makes two 4-byte arrays
             if self._bytes_left < 0:
                 raise _Refused("its tensors repeat their storages again and again")
         if is_bfloat:
