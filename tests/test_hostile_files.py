@@ -173,7 +173,7 @@ def _converters(path: Path) -> object:
 
 
 def _answers(path: Path) -> object:
-    from graphbench.domains.clrs_text.language import read_answers
+    from graphbench.tasks.text.language import read_answers
 
     return read_answers(path)
 
@@ -683,10 +683,20 @@ def _hostile() -> Iterator[tuple[str, Build, Read]]:
     yield "torch: a function of a nested name", lambda f: _torch_zip(f / "x.pt", called), _torch
     wide = b"\x80\x02}" + b"\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000 + b"K\x01s."
     yield "torch: a number of 4,000 bytes as a key", lambda f: _torch_zip(f / "x.pt", wide), _torch
+    colliding = b"".join(b"\x8a\x10" + (i * (2**61 - 1)).to_bytes(16, "little") + b"K\x01" for i in range(1, 60_000))
+    yield "torch: keys of one hash", lambda f: _torch_zip(f / "x.pt", b"\x80\x02}(" + colliding + b"u."), _torch
+    huge = b"\x80\x02c__builtin__\nbytearray\n\x8a\x05" + (1 << 33).to_bytes(5, "little") + b"\x85R."
+    yield "torch: an array of 8 GB of bytes", lambda f: _torch_zip(f / "x.pt", huge), _torch
+    yield "torch: a storage longer than its entry", lambda f: _torch_zip(f / "x.pt", _tensor_pickle(9), **one), _mapped
     yield (
         "torch: a compressed storage",
         lambda f: _torch_zip(f / "x.pt", _tensor_pickle(), zipfile.ZIP_DEFLATED, **{"0": bytes(1 << 28)}),
         _torch,
+    )
+    yield (
+        "torch: a compressed storage, mapped",
+        lambda f: _torch_zip(f / "x.pt", _tensor_pickle(), zipfile.ZIP_DEFLATED, **{"0": bytes(1 << 20)}),
+        _mapped,
     )
     repeated = b"\x80\x02](" + (
         _tensor_pickle()[2:-1].replace(b"K\x06\x85K\x01\x85", b"J\x00\x00\x00\x01\x85K\x00\x85") * 99

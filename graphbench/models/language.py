@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError, GraphBenchError
-from graphbench.data.arrays.answers import room_for
+from graphbench.data.arrays.answers import STOP, room_for
 from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.base import TaskModel
 from graphbench.models.language_config import TextModelConfig
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
 PAD = 0
-STOP = "\n\n"  # a reference ends with an empty line
 VOCABULARY = 97  # padding, newline, and the printable characters of ASCII
 _NEWLINE = 1
 _SHIFT = 30  # from the code of a printable character, 32 to 126, to its token

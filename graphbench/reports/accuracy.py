@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from graphbench.core.errors import EvaluationError
 from graphbench.reports.plots import COLOURS, INK, add_legend, mark_trained, new_figure
@@ -11,18 +11,7 @@ from graphbench.reports.plots import COLOURS, INK, add_legend, mark_trained, new
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class SizeScore(Protocol):
-    """Accuracy of a model on an algorithm at one problem size; ``std`` is its standard deviation over seeds."""
-
-    @property
-    def algorithm(self) -> str: ...  # noqa: D102
-    @property
-    def size(self) -> int: ...  # noqa: D102
-    @property
-    def mean(self) -> float: ...  # noqa: D102
-    @property
-    def std(self) -> float | None: ...  # noqa: D102
+    from graphbench.tasks.text.language import SizeScore
 
 
 def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]], trained: Iterable[int] = ()) -> Figure:

@@ -66,6 +66,26 @@ def test_tensors_share_a_storage(tmp_path):
     assert first.tolist() == [0, 1, 2] and second.tolist() == [5, 6, 7, 8, 9]
 
 
+def test_a_mapped_file_may_be_larger_than_memory(tmp_path):
+    """One tensor of 1 TB of zeros, in a sparse file that takes no room on the disk."""
+    numbers = 1 << 38
+    path = saved({"x": torch.zeros(1)}, tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+        instructions = archive.read(name)
+    one, many = b"K\x01", b"\x8a\x06" + numbers.to_bytes(6, "little")
+    for behind in (b"tq\x07Q", b"\x85q\x08"):  # the numbers of the storage, the size of the tensor
+        assert instructions.count(one + behind) == 1
+        instructions = instructions.replace(one + behind, many + behind)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, instructions)
+        with archive.open(name.replace("data.pkl", "data/0"), "w", force_zip64=True) as entry:
+            archive.fp.seek(4 * numbers, os.SEEK_CUR)
+            entry._file_size = 4 * numbers
+    found = read_torch_file(path, mapped=True)["x"]
+    assert found.shape == (numbers,) and found[0] == found[-1] == 0.0
+
+
 class Evil:
     def __reduce__(self):
         return os.system, ("touch pwned",)

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import parse_features
 from graphbench.data.batches.text_batch import TextBatch
-from graphbench.data.components.domain import find_convention
+from graphbench.data.components.domain import find
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, REPLICATES, poisson_weights
 from graphbench.evaluation.several import OutputsEvaluator
@@ -174,7 +174,13 @@ def test_replicates_of_forecasts():
 
     def evaluator():
         return ForecastEvaluator(
-            channels, "change", "state", [-60.0, 0.0, 60.0], ("mse",), find_convention("weather"), lead_hours=12
+            channels,
+            "change",
+            "state",
+            [-60.0, 0.0, 60.0],
+            ("mse",),
+            find("convention", "weather.weatherbench"),
+            lead_hours=12,
         )
 
     truth, predicted = RNG.normal(size=(2, GRAPHS, 12, 3))

@@ -13,9 +13,9 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import CardError, CheckpointError, ConfigError
 from graphbench.domains.clrs import sample
 from graphbench.domains.clrs_text import Renderer
-from graphbench.domains.clrs_text.language import dataset_prompts
 from graphbench.records.aggregates import aggregate
 from graphbench.records.files import read_record
+from graphbench.tasks.text.language import dataset_prompts
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.folders import default_output, load_config_of_run

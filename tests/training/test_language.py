@@ -13,12 +13,12 @@ from graphbench.core.errors import ConfigError, TrainingError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
 from graphbench.domains.clrs_text import exact_match
-from graphbench.domains.clrs_text.language import evaluate_language_model
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextGenerator, TextModel, decode, encode
 from graphbench.models.language_config import TextModelConfig
 from graphbench.records.files import read_record
 from graphbench.tasks.registry import task_of
+from graphbench.tasks.text.language import evaluate_language_model
 from graphbench.tasks.text.prompts import Corpus, Prompts
 from graphbench.training import checkpoint
 from graphbench.training.config import load_config

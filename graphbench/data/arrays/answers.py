@@ -8,6 +8,9 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _LIST = rf"\[\s*(?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?\s*\]"
 _NESTED = rf"\[\s*{_LIST}(?:[\s,]*{_LIST})*\s*\]"
 _PAIR = rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)"
+STOP = "\n\n"
+"""The end of an answer: references end with an empty line."""
+
 _ROOM_FACTOR = 2  # an output may be this many times as long as the reference,
 _ROOM = 64  # and this many characters longer
 _OBJECT = re.compile(rf"{_NESTED}|{_LIST}|{_PAIR}|(?<![\w.-]){_NUMBER}(?!\w|\.\d)")

@@ -1,10 +1,15 @@
 """Tensors of files that ``torch.save`` wrote, read without unpickling: no class is looked up and nothing is called.
 
 A file of ``torch.save`` is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages,
-and a file for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors,
-numbers, texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of
-sets are numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is not
-compressed and is read in place, so memory is bounded by the size of the file.
+and an entry for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it builds
+tensors, numbers, texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and
+members of sets are numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is
+not compressed and is read in place, so memory is bounded by the size of the file.
+
+``torch.load(path, weights_only=True, mmap=True)`` runs no code either, but (PyTorch 2.13) it cannot map a file that is
+larger than memory and swap, because its mapping is private and writable; it hashes nested tuples and numbers of equal
+hashes for ever; it allocates the size that a ``bytearray`` in the file asks for; and it reads compressed storages as
+numbers. ``tests/test_hostile_files.py`` and ``tests/data/test_torch_files.py`` have a case for each.
 """
 
 from __future__ import annotations
@@ -27,15 +32,13 @@ from graphbench.core.zip_files import require_stored_entries
 
 _MAX_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
 _MAX_INSTRUCTIONS = 1 << 25
-_MAX_KEPT_OBJECTS = (
-    1 << 23
-)  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
+_MAX_KEPT_OBJECTS = 1 << 23  # collections and remembered values: each is written in one byte and takes 100 or more
 _MAX_AXES = 32  # of a tensor
 _INTEGER_LIMIT = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
 _LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
-_MAX_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
+_MAX_REPEATED = 1 << 24  # numbers of a tensor with more numbers than its storage
 _MAX_COPIED = 1 << 27  # bytes of tensors copied from a file, in addition to two copies of the whole file
-_BYTE_ORDER = 16  # bytes of the entry that names the byte order, at most
+_MAX_BYTE_ORDER = 16  # bytes of the entry that names the byte order
 _TYPES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
@@ -51,7 +54,7 @@ _TYPES = {
 _TENSOR = "torch._utils _rebuild_tensor_v2"
 _SETS = ("builtins set", "__builtin__ set", "builtins frozenset", "__builtin__ frozenset")
 _ORDERED = "collections OrderedDict"
-_KNOWN = {_TENSOR, _ORDERED, *_SETS, *(f"torch {name}" for name in _TYPES)}
+_ALLOWED = {_TENSOR, _ORDERED, *_SETS, *(f"torch {name}" for name in _TYPES)}
 
 
 _C = TypeVar("_C", list[Any], dict[Any, Any], set[Any])
@@ -66,13 +69,13 @@ class _Refused(FileFault):
 
 @dataclass(frozen=True)
 class _Global:
-    """The name of a function or class; only compared with known names."""
+    """The name of a function or class, which is compared with the allowed names and never looked up."""
 
     name: str
 
 
 _MARK = object()
-"""Where a group of values begins on the stack."""
+"""Stands on the stack before the first value of a group."""
 
 
 def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
@@ -108,7 +111,7 @@ def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
     root = entries[0][: -len("data.pkl")]
     order = b"little"
     if (written := sizes.get(f"{root}byteorder")) is not None:
-        order = archive.read(f"{root}byteorder") if written <= _BYTE_ORDER else b"unknown"
+        order = archive.read(f"{root}byteorder") if written <= _MAX_BYTE_ORDER else b"unknown"
     if order.strip() != b"little":
         raise _Refused(f"it has the byte order {shown(order.decode(errors='replace'))}")
     storages: dict[str, tuple[str, NDArray[Any]]] = {}
@@ -147,12 +150,12 @@ class _Machine:
 
     Args:
         storage: Returns the numbers of a storage by type and key.
-        most_copied: Most bytes of tensors that are copied from storages.
+        max_copied: Maximal number of bytes of tensors that are copied from storages.
     """
 
-    def __init__(self, storage: Callable[[str, str], NDArray[Any]], most_copied: int) -> None:
+    def __init__(self, storage: Callable[[str, str], NDArray[Any]], max_copied: int) -> None:
         self._storage = storage
-        self._left = most_copied
+        self._bytes_left = max_copied
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
@@ -178,7 +181,7 @@ class _Machine:
             stack.append(argument)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
             words = argument if name == "GLOBAL" else " ".join(reversed([_text(stack.pop()), _text(stack.pop())]))
-            if words not in _KNOWN:
+            if words not in _ALLOWED:
                 raise _Refused(f"it holds an object of {shown(words.replace(' ', '.'), 80)}")
             stack.append(_Global(words))
         elif name in ("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"):
@@ -235,11 +238,13 @@ class _Machine:
     def _stored(self, words: Any) -> NDArray[Any]:
         """Return the storage that a persistent id names: ``("storage", type, key, location, numbers)``."""
         if not isinstance(words, tuple) or len(words) != 5:
-            raise _Refused("it refers to what is no storage")
+            raise _Refused("it refers to a value that is no storage")
         kind, of, key, _, count = words
         name = of.name.partition(" ")[2] if isinstance(of, _Global) else ""
         if not isinstance(kind, str) or kind != "storage" or name not in _TYPES:
-            raise _Refused(f"it refers to {shown(kind, 40) if isinstance(kind, str) else 'what'}, which is no storage")
+            raise _Refused(
+                f"it refers to {shown(kind, 40) if isinstance(kind, str) else 'a value'}, which is no storage"
+            )
         values = self._storage(name, _text(key))
         if not isinstance(count, int) or not 0 <= count <= len(values):
             raise _Refused(f"storage {shown(key, 40)} has {len(values):,} numbers, not as many as it says")
@@ -247,7 +252,7 @@ class _Machine:
 
     def _made(self, function: Any, arguments: Any) -> Any:
         if not isinstance(function, _Global):
-            raise _Refused("it calls what is no function")
+            raise _Refused("it calls a value that is no function")
         if not isinstance(arguments, tuple):
             raise _Refused(f"it calls {function.name.replace(' ', '.')} without a tuple of values")
         if function.name == _TENSOR and len(arguments) >= 4:
@@ -261,25 +266,25 @@ class _Machine:
     def _tensor(self, values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
         """Return a tensor of a storage; the bytes of all tensors that are copied are counted."""
         tensor = _strided(values, offset, size, stride)
-        halves = values.dtype == _BFloat
-        if halves or not tensor.flags.c_contiguous:
-            self._left -= tensor.size * (8 if halves else tensor.itemsize)  # the conversion makes two 4-byte arrays
-            if self._left < 0:
+        is_bfloat = values.dtype == _BFloat
+        if is_bfloat or not tensor.flags.c_contiguous:
+            self._bytes_left -= tensor.size * (8 if is_bfloat else tensor.itemsize)  # bfloat16 makes two 4-byte arrays
+            if self._bytes_left < 0:
                 raise _Refused("its tensors repeat their storages again and again")
-        if halves:
+        if is_bfloat:
             return (tensor["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
         return np.ascontiguousarray(tensor).reshape(size)
 
 
 def _text(value: Any) -> str:
-    """Return a text of the file; anything else may take for ever to print."""
+    """Return a text of the file. Other values are refused: to print one may take for ever."""
     if not isinstance(value, str):
         raise _Refused(f"it names something by a value of type {type(value).__name__}, not by a text")
     return value
 
 
 def _key(value: Any) -> Any:
-    """Return a key of a dictionary or member of a set; its hash is quick and not chosen by the file's author."""
+    """Return a key of a dictionary or a member of a set. The author of a file cannot choose keys that hash slowly."""
     if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _INTEGER_LIMIT):
         return value
     kind = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
@@ -303,9 +308,8 @@ _LITERALS = (
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
 )
 _GROUPS = ("TUPLE", "LIST", "DICT", "FROZENSET", "APPENDS", "SETITEMS", "ADDITEMS")
-_KEEPING: dict[
-    str, int
-] = {  # instruction -> how often it counts against _MAX_KEPT_OBJECTS; a tensor takes some hundred bytes
+# instruction -> how often it counts against _MAX_KEPT_OBJECTS; a tensor takes some hundred bytes
+_KEEPING: dict[str, int] = {
     **dict.fromkeys(("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"), 1),
     **dict.fromkeys(("LIST", "DICT", "FROZENSET", "GLOBAL", "STACK_GLOBAL"), 1),
     **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"), 1),

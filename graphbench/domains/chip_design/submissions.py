@@ -174,7 +174,7 @@ class Submission:
         return cls(_joined(forms, faults, details), faults, details)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the circuits as flat arrays of graphs, in the form of :meth:`of`; a circuit with a fault has no node."""
+        """Return the circuits as flat arrays of graphs, in the form of :meth:`of`; wrong circuits have no node."""
         graphs = run_as_samples(*self.circuits.arrays)
         right = self.faults == 0
         nodes, edges = np.repeat(right, graphs.num_nodes), np.repeat(right, graphs.num_edges)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from graphbench.core.errors import GenerationError
 from graphbench.core.files import atomic_path
-from graphbench.domains.clrs_text.sets import Prompt
+from graphbench.data.components.prompts import Prompt
 
 Style = Literal["json", "jsonl", "huggingface"]
 

@@ -36,7 +36,7 @@ _OWN_HINTS = {  # algorithms whose trace is not the hint named after the output
 _ANSWER_IS_LAST_HINT = ("binary_search", "find_maximum_subarray_kadane", "quickselect")
 _IN_OTHER_ORDER = (("s", "A"), ("key", "target"))  # printed inputs whose arguments come the other way round
 _MAX_CLASSES = 4  # of a printed class; the other printed numbers are node ids and masks
-_AT_A_TIME = 1024  # instances traced before they are written
+_TRACED_INSTANCES = 1024  # instances that are traced before their texts are written
 
 
 def render(algorithm: str, args: Sequence[Any], use_hints: bool = True, decimals: int | None = None) -> tuple[str, str]:
@@ -99,8 +99,8 @@ class Renderer:
         Raises:
             ArgumentError: If an argument has the wrong shape, size or value.
         """
-        for start in range(0, len(instances), _AT_A_TIME):
-            part = instances[start : start + _AT_A_TIME]
+        for start in range(0, len(instances), _TRACED_INSTANCES):
+            part = instances[start : start + _TRACED_INSTANCES]
             if self.decimals is not None:
                 part = [[truncate(value, self.decimals) for value in args] for args in part]
             groups = of_one_size(part)

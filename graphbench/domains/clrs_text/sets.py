@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GenerationError
+from graphbench.data.components.prompts import Prompt
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
 from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs.samplers import sample
@@ -17,29 +18,6 @@ from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.rendering import Renderer
 
 PaperSet = Literal["train", "eval"]
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """One question to a language model, and the answer.
-
-    Attributes:
-        prompt: The question; ends with a newline.
-        reference: The right answer, the trace included if there is one; ends with an empty line.
-        algorithm: Name of the algorithm.
-        size: Problem size.
-        seed: Seed of the set of the prompt.
-        index: Position of the prompt among the prompts of this algorithm, size and seed.
-        use_hints: Whether the reference has a trace.
-    """
-
-    prompt: str
-    reference: str
-    algorithm: str
-    size: int
-    seed: int
-    index: int
-    use_hints: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +98,8 @@ def prompts(
             hull is asked for are redrawn until no three of them, once cut, lie on a line.
 
     Raises:
-        UnknownAlgorithm: If no algorithm has this name.
-        ArgumentError: If the algorithm cannot be drawn at this size, or a number is out of range.
+        UnknownAlgorithm: If there is no algorithm of that name.
+        ArgumentError: If the algorithm cannot be drawn at that size, or a number is out of range.
     """
     renderer = Renderer(algorithm, use_hints)
     texts = renderer.render_all(sample(algorithm, size, count, seed, decimals))
@@ -143,7 +121,7 @@ def paper_prompts(
         algorithms: Which algorithm or algorithms; all thirty if None.
         use_hints: Whether references have a trace, as the paper's do.
         decimals: Digits after the point to which inputs are cut; None for all.
-        limit: Largest number of prompts per algorithm, size and seed; None for the number of the paper.
+        limit: Prompts per algorithm, size and seed if fewer than the paper's are wanted.
 
     Raises:
         UnknownAlgorithm: If the paper has no such algorithm.
@@ -160,3 +138,19 @@ def paper_prompts(
         for size in own_sizes:
             for seed in spec.seeds:
                 yield from prompts(name, size, count, seed, use_hints, decimals)
+
+
+def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) -> Callable[[Prompt], tuple[Prompt, ...]]:
+    """Return a function from a prompt to examples of the same algorithm and size, always the same examples.
+
+    Args:
+        shots: Examples per prompt; the paper's two-shot evaluation has 2.
+        decimals: Digits of the examples' inputs, as in the prompts.
+        seed: Seed of the examples; not one of the evaluation's seeds. The default is the seed of the training set.
+    """
+
+    @lru_cache
+    def draw(algorithm: str, size: int, use_hints: bool) -> tuple[Prompt, ...]:
+        return tuple(prompts(algorithm, size, shots, seed, use_hints, decimals))
+
+    return lambda prompt: draw(prompt.algorithm, prompt.size, prompt.use_hints)

@@ -21,11 +21,11 @@ Array = NDArray[Any]
 CELL = "#"
 Lists = tuple[Array, Array, Array, Array, Array]  # step_ptr, then ptr, counts, cells and values of changes
 _STEP_SEPARATOR = 2  # length of ", "
-_AT_A_TIME = 1 << 24  # bytes written at a time, unless a single instance needs more
+_MAX_BUFFER = 1 << 24  # bytes of the buffer, unless a single instance needs more
 _DECIMALS, _SCALE = 6, 1_000_000  # numbers with more decimals are left to Python
-_LARGEST, _LARGEST_WHOLE = 1e9, 1e15  # larger numbers are left to Python, too
-_MIN_PLAIN = 1e-4  # smaller ones have an exponent
-_SHORT, _LONG = 17, 24  # most characters of a number that is written here, and of any
+_MAX_PLAIN, _MAX_WHOLE = 1e9, 1e15  # larger numbers are left to Python, too
+_MIN_PLAIN = 1e-4  # smaller numbers have an exponent
+_SHORT, _LONG = 17, 24  # maximal characters of a number that is written here, and of any number
 
 
 class Texts(NamedTuple):
@@ -41,7 +41,7 @@ class Format(NamedTuple):
     inputs: Texts  # pieces before, between and after the cells of the inputs
     state: Texts  # pieces of a printed state
     joints: Texts  # texts between the first state and the trace, between the trace and the answer, and at the end
-    slots: NDArray[np.int32]  # [cells of the trajectory's state]: place in the printed state, -1 if it is not printed
+    slots: NDArray[np.int32]  # [cells of the trajectory's state]: position in the printed state, -1 if not printed
     whole: NDArray[np.bool_]  # [input cells]: which print as whole numbers
     longest: int  # most characters of a cell of a state, unless it is a key
     traced: bool  # whether a trace is printed
@@ -98,7 +98,7 @@ def _written(inputs: Array, lists: Lists, outcomes: Array, form: Format) -> Iter
     step_ptr, ptr = lists[:2]
     steps = int(step_ptr[-1] - step_ptr[0]) if form.traced else 0
     size = len(inputs) * around + steps * (per_state + _STEP_SEPARATOR)
-    if size > _AT_A_TIME and len(inputs) > 1:
+    if size > _MAX_BUFFER and len(inputs) > 1:
         middle = len(inputs) // 2
         for part, places in ((slice(middle), slice(middle + 1)), (slice(middle, None), slice(middle, None))):
             arguments = (step_ptr[places], ptr[places], lists[2], lists[3], lists[4])
@@ -121,9 +121,9 @@ def _left_to_python(inputs: Array, whole: Array) -> Array:
         for cell in range(inputs.shape[1]):
             size = abs(inputs[i, cell])
             if whole[cell]:
-                odd[i, cell] = size >= _LARGEST_WHOLE
+                odd[i, cell] = size >= _MAX_WHOLE
             else:
-                is_short = _MIN_PLAIN <= size < _LARGEST and np.rint(size * _SCALE) / _SCALE == size
+                is_short = _MIN_PLAIN <= size < _MAX_PLAIN and np.rint(size * _SCALE) / _SCALE == size
                 odd[i, cell] = size != 0 and not is_short
     return odd
 
@@ -223,7 +223,7 @@ def _write_trace(
 
 @inner
 def _write_state(state: Array, form: Format, starts: Array, stops: Array, buffer: Array, at: int) -> int:
-    """Write one state at a place of the buffer; return where it ends."""
+    """Write one state at a position of the buffer; return the position behind it."""
     pieces, ptr = form.state
     nodes = _list_of(state) if form.keys >= 0 else state
     for cell in range(state.shape[0]):

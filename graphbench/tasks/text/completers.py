@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from graphbench.core.errors import EvaluationError, MissingDependency
+from graphbench.data.arrays.answers import STOP
 
-_STOP = "\n\n"  # a reference ends with an empty line
-_TAIL = 8  # tokens in which the end of an answer is looked for after each step
+_STOP_TOKENS = 8  # tokens at the end of an answer in which the stop text is looked for after each step
 
 
 class CausalModel:
@@ -19,12 +19,12 @@ class CausalModel:
 
     Args:
         model: A ``transformers`` model with ``generate``.
-        tokenizer: Its tokenizer.
-        name: Model and settings in words, for the file of answers; the model's name or path if None.
-        stop: Text behind which nothing is generated or kept; None lets the model end where it wants.
+        tokenizer: The tokenizer of the model.
+        name: Model and settings in words, for the file of answers; None for the model's name or path.
+        stop: Text at which an answer ends; None lets the model end where it wants.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str | None = None, stop: str | None = _STOP) -> None:
+    def __init__(self, model: Any, tokenizer: Any, name: str | None = None, stop: str | None = STOP) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name = name if name is not None else str(model.config.name_or_path or type(model).__name__)
@@ -33,15 +33,15 @@ class CausalModel:
 
     @classmethod
     def from_pretrained(
-        cls, name: str, device: str | torch.device = "cpu", stop: str | None = _STOP, **options: Any
+        cls, name: str, device: str | torch.device = "cpu", stop: str | None = STOP, **options: Any
     ) -> CausalModel:
         """Load a model by its name on the Hugging Face Hub, or from a folder.
 
         Args:
             name: Name or folder.
-            device: Where it computes.
-            stop: Text behind which nothing is generated or kept.
-            **options: Passed on, e.g. ``dtype="bfloat16"`` or ``revision="main"``.
+            device: Device that computes.
+            stop: Text at which an answer ends.
+            **options: Arguments of ``transformers``, e.g. ``dtype="bfloat16"`` or ``revision="main"``.
 
         Raises:
             MissingDependency: If ``transformers`` is not installed.
@@ -57,7 +57,7 @@ class CausalModel:
 
     @property
     def context(self) -> int | None:
-        """The most tokens the model was made for, or None if it does not say."""
+        """Maximal number of tokens of the model's context; None if its configuration does not state one."""
         config = self.model.config
         length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         return int(length) if length else None
@@ -116,7 +116,7 @@ class CausalModel:
 
         def ended(ids: Tensor, scores: Any, **_: Any) -> Tensor:
             nonlocal done
-            tails = self._text(ids[:, max(start, ids.shape[1] - _TAIL) :])
+            tails = self._text(ids[:, max(start, ids.shape[1] - _STOP_TOKENS) :])
             now = torch.tensor([stop in tail for tail in tails], device=ids.device)
             done = now if done is None else done | now
             return done

@@ -50,7 +50,7 @@ class TextEvaluator(FeatureEvaluator):
         return {f"n{size}": self.score_of(part) for size, part in sorted(self._sums.by_size.items())}
 
     def _references(self, y_true: Any, batch: Any) -> tuple[Any, Any]:
-        """Return the references, and the problem sizes where they are known."""
+        """Return the references, and the problem sizes or None where ``y_true`` does not state them."""
         if batch is not None:
             raise EvaluationError("batch is given, but there is one text per prompt; leave batch out")
         if hasattr(y_true, "references"):

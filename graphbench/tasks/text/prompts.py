@@ -31,7 +31,7 @@ class Prompts:
         prompts: The texts that a model reads.
         references: The right answers.
         sizes: Problem sizes, the number of nodes.
-        sample_ids: Which samples of which split these are; None where they are not known.
+        sample_ids: Split and numbers of the samples; None where the batches do not state them.
     """
 
     prompts: list[str]

@@ -165,7 +165,7 @@ def test_every_trace_is_written_from_whole_states():
 def test_long_texts_are_written_part_by_part(monkeypatch):
     instances = sample("bubble_sort", 9, 50, 0)
     whole = list(Renderer("bubble_sort").render_all(instances))
-    monkeypatch.setattr(writing, "_AT_A_TIME", 20_000)
+    monkeypatch.setattr(writing, "_MAX_BUFFER", 20_000)
     assert list(Renderer("bubble_sort").render_all(instances)) == whole
     assert sum(len(prompt) + len(reference) for prompt, reference in whole) > 100_000
 

@@ -8,8 +8,7 @@ import pytest
 from graphbench.core.errors import GenerationError, StoreError
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
 from graphbench.domains.clrs.names import NAMES
-from graphbench.domains.clrs_text import exact_match, export, paper_prompts, paper_protocol, prompts, render
-from graphbench.domains.clrs_text.sets import Prompt
+from graphbench.domains.clrs_text import Prompt, exact_match, export, paper_prompts, paper_protocol, prompts, render
 
 HULLS = ("graham_scan", "jarvis_march")  # the reference's truncated lines are of points that were not redrawn
 

@@ -5,7 +5,7 @@ import pytest
 
 from graphbench.catalog.names import card as card_of
 from graphbench.data.arrays.hashing import samples_hash
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find
 from graphbench.data.components.source_choice import sourced_card
 from graphbench.domains.clutrr.relations import WORDS
 
@@ -78,6 +78,6 @@ def test_samples_of_published_files_keep_their_bytes(tmp_path, name, train, test
     hashes = {}
     for split, spec in card.all_splits.items():
         indices = np.arange(spec.count)
-        samples = find_generator(card.generator).draw(card, split, indices, np.zeros_like(indices))
+        samples = find("generator", card.generator).draw(card, split, indices, np.zeros_like(indices))
         hashes[split] = samples_hash(samples.arrays())[:16]
     assert hashes == HASHES[name]

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card, SplitSpec
-from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import StoreError
@@ -233,8 +233,7 @@ def official_card(card: Card, folder: Path) -> Card:
         return SplitSpec(count=count, parameters=parameters, shift=shift)
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
-    relation = Feature("relation", Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, UNKNOWN + 1)
-    features = tuple(relation if f.name == relation.name else f for f in card.features)
+    features = tuple(_with_unstated(f) if f.name == "relation" else f for f in card.features)
     return with_official_metadata(card.with_features(features)).model_copy(
         update={
             "generator": SOURCE,
@@ -243,6 +242,12 @@ def official_card(card: Card, folder: Path) -> Card:
             "ood": {split: spec(names) for split, names in parts_of_split.items() if split != "test"},
         }
     )
+
+
+def _with_unstated(relation: Feature) -> Feature:
+    """Return the feature ``relation`` with one class more, for facts whose relation no published file states."""
+    meaning = f"{relation.meaning}, or {UNKNOWN} if the file does not state it" if relation.meaning else ""
+    return replace(relation, classes=UNKNOWN + 1, meaning=meaning)
 
 
 def with_official_metadata(card: Card) -> Card:

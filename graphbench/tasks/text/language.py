@@ -1,8 +1,8 @@
-"""Evaluation of language models on prompts: answers kept in a file, exact match, accuracy against problem size.
+"""Language models that answer prompts: answers kept in a file, exact match, accuracy by problem size.
 
-A model is a :class:`Completer`: :class:`graphbench.tasks.text.completers.CausalModel` wraps any causal model of
-``transformers``, :class:`graphbench.models.language.TextGenerator` the small transformer of this package, and a
-function that calls a service is ten lines.
+A model is a :class:`Completer`. :class:`graphbench.tasks.text.completers.CausalModel` wraps any causal model of
+``transformers``, :class:`graphbench.models.language.TextGenerator` completes texts with the small transformer of this
+package, and a function that calls a service takes ten lines.
 """
 
 from __future__ import annotations
@@ -13,27 +13,23 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from graphbench.core.damage import FileFault, limited_lines
+from graphbench.core.damage import limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
 from graphbench.core.untrusted import open_regular
 from graphbench.data.arrays.answers import exact_match, room_for
+from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.components.domain import find
-from graphbench.domains.clrs_text.generators import PromptParameters
-from graphbench.domains.clrs_text.sets import Prompt, prompts
-
-if TYPE_CHECKING:
-    from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.components.prompts import Prompt, PromptGrid
+from graphbench.tasks.text.prompts import Prompts
 
 _FORMAT = 1
 _MAX_LINE = 1 << 24  # bytes of an answer, with its prompt's key
-_PROMPTS_PER_CALL = 4096
 
 _Key = tuple[str, int, int, int, bool]
 Examples = Callable[[Prompt], Sequence[Prompt]]
@@ -61,7 +57,7 @@ class Answer:
         algorithm: Name of the algorithm.
         size: Problem size.
         seed: Seed of the prompt's set.
-        index: Position of the prompt in its set.
+        index: Number of the prompt in its set.
         use_hints: Whether a trace was asked for.
         question: First 16 digits of the SHA-256 of the whole text that the model read.
         output: The text that the model wrote.
@@ -92,7 +88,7 @@ class SizeScore:
         size: Problem size.
         mean: Accuracy, averaged over the seeds.
         std: Standard deviation of the accuracy over the seeds; None for one seed.
-        count: Prompts answered.
+        count: Number of prompts that were answered.
     """
 
     algorithm: str
@@ -102,49 +98,36 @@ class SizeScore:
     count: int
 
 
-def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) -> Examples:
-    """Return a function from a prompt to examples of the same algorithm and size, always the same ones.
-
-    Args:
-        shots: Examples per prompt; the paper's two-shot evaluation has 2.
-        decimals: Digits of the examples' inputs, as in the prompts.
-        seed: Seed of the examples, which must differ from the seeds of the evaluation. The default is the seed of the
-            training set.
-    """
-
-    @lru_cache
-    def draw(algorithm: str, size: int, use_hints: bool) -> tuple[Prompt, ...]:
-        return tuple(prompts(algorithm, size, shots, seed, use_hints, decimals))
-
-    return lambda prompt: draw(prompt.algorithm, prompt.size, prompt.use_hints)
+# ------------------------------------------------------------------------------------------------ questions
 
 
-def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
-    """Return the samples of a split of ``clrs_text`` as prompts, in its order.
+def dataset_prompts(split: GraphDataset) -> list[Prompt]:
+    """Return the samples of a split of ``clrs_text`` as prompts, in the order of the split.
 
     Raises:
         EvaluationError: If the split is of another domain, or was changed by ``pre_transform``.
     """
-    card = dataset.card
-    domain, _, algorithm = card.generator.partition(".")
-    if domain != "clrs_text":
+    card = split.card
+    parameters = find("generator", card.generator).parse(card, split.split)
+    if not isinstance(parameters, PromptGrid):
         raise EvaluationError(f"{card.address} has no prompts of algorithms; choose a split of clrs_text")
-    if dataset._kept is not None:
+    if split._kept is not None:
         raise EvaluationError(f"pre_transform changed the samples of {card.address}; load the split without it")
-    parameters: PromptParameters = find("generator", card.generator).parse(card, dataset.split)
-    texts: list[tuple[str, str]] = []
-    for batch in dataset.batches(_PROMPTS_PER_CALL) if len(dataset) else ():
-        texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)
-    made = []
-    for (prompt, reference), index in zip(texts, dataset.indices(), strict=True):
-        size, seed, draw = parameters.draw_of(int(index))
-        made.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
-    return made
+    algorithm = card.generator.partition(".")[2]
+    texts = Prompts.of(split, card.inputs[0].name, card.outputs[0].name)
+    prompts = []
+    for prompt, reference, index in zip(texts.prompts, texts.references, split.indices(), strict=True):
+        size, seed, draw = parameters.place(int(index))
+        prompts.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
+    return prompts
 
 
 def question_text(prompt: Prompt, examples: Sequence[Prompt] = ()) -> str:
     """Return the text that the model reads: the examples with their references, then the prompt."""
     return "".join(example.prompt + example.reference for example in examples) + prompt.prompt
+
+
+# ------------------------------------------------------------------------------------------------ answers
 
 
 def evaluate_language_model(
@@ -157,19 +140,19 @@ def evaluate_language_model(
     max_characters: int | None = None,
     progress: bool | None = None,
 ) -> list[Answer]:
-    """Let a model answer prompts, and return the answers to them.
+    """Let a model answer prompts, and return the answers.
 
-    Answers are appended to a file batch by batch. If the file already has the answer to a prompt, the model does not
-    read this prompt again, so a run that was stopped continues at the next prompt.
+    Answers are appended to a file batch by batch. The model is not asked again where the file has an answer already, so
+    a second call continues an evaluation that was stopped.
 
     Args:
         complete: The model.
         questions: The prompts, or a split of ``clrs_text``; prompts of similar length are best next to each other.
         path: The file of answers (JSON lines).
-        examples: Function that returns the examples before a prompt; None for zero-shot.
+        examples: Returns the examples to put before a prompt; None for zero-shot.
         batch_size: Prompts per call of the model.
         max_characters: Longest output; None for twice the longest reference of the batch and 64 characters.
-        progress: Show a progress bar; None shows it in a terminal.
+        progress: Whether to show a progress bar; None shows it in a terminal.
 
     Returns:
         One answer per prompt, in the order of the prompts.
@@ -179,26 +162,22 @@ def evaluate_language_model(
             damaged or in use by another process, or the model does not return one text per prompt.
         StoreError: If the file cannot be written.
     """
-    from graphbench.data.batches.dataset import GraphDataset
-
     prompts = dataset_prompts(questions) if isinstance(questions, GraphDataset) else list(questions)
     if not prompts:
         raise EvaluationError("there is no prompt to answer; ask for at least one")
     target = Path(path)
-    with _answers_file(target, complete.name) as (stored, file):
+    with _answers_file(target, complete.name) as (answers, file):
         texts = [question_text(prompt, examples(prompt) if examples is not None else ()) for prompt in prompts]
-        waiting = [
-            number for number, prompt in enumerate(prompts) if not _is_known(prompt, texts[number], stored, target)
-        ]
+        waiting = [i for i, prompt in enumerate(prompts) if not _is_answered(prompt, texts[i], answers, target)]
         with progress_bar(len(prompts), complete.name, "prompts", progress) as bar:
             bar.update(len(prompts) - len(waiting))
             for start in range(0, len(waiting), batch_size):
                 batch = waiting[start : start + batch_size]
-                answers = _ask(complete, [prompts[i] for i in batch], [texts[i] for i in batch], max_characters)
-                _append(file, [asdict(answer) for answer in answers], target)
-                stored |= {answer.key: answer for answer in answers}
+                new = _ask(complete, [prompts[i] for i in batch], [texts[i] for i in batch], max_characters)
+                _append(file, [asdict(answer) for answer in new], target)
+                answers |= {answer.key: answer for answer in new}
                 bar.update(len(batch))
-    return [stored[_key(prompt)] for prompt in prompts]
+    return [answers[_key(prompt)] for prompt in prompts]
 
 
 def _key(prompt: Prompt) -> _Key:
@@ -209,8 +188,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _is_known(prompt: Prompt, text: str, answered: Mapping[_Key, Answer], path: Path) -> bool:
-    answer = answered.get(_key(prompt))
+def _is_answered(prompt: Prompt, text: str, answers: Mapping[_Key, Answer], path: Path) -> bool:
+    answer = answers.get(_key(prompt))
     if answer is not None and answer.question != _digest(text):
         raise EvaluationError(
             f"{path} has an answer to prompt {prompt.index} of {prompt.algorithm} at size {prompt.size}, seed "
@@ -234,46 +213,88 @@ def _ask(
     ]
 
 
+def size_scores(answers: Iterable[Answer]) -> list[SizeScore]:
+    """Return the accuracy of every algorithm at every size: per seed, then averaged over the seeds.
+
+    Raises:
+        EvaluationError: If answers with and without a trace are mixed; their accuracies differ in meaning.
+    """
+    sets: dict[tuple[str, int], dict[int, list[bool]]] = {}
+    traces = set()
+    for answer in answers:
+        traces.add(answer.use_hints)
+        sets.setdefault((answer.algorithm, answer.size), {}).setdefault(answer.seed, []).append(answer.correct)
+    if len(traces) > 1:
+        raise EvaluationError("answers with and without a trace are scored apart; select by use_hints")
+    scores = []
+    for (algorithm, size), seeds in sorted(sets.items()):
+        means = [fmean(correct) for correct in seeds.values()]
+        spread = stdev(means) if len(means) > 1 else None
+        scores.append(SizeScore(algorithm, size, fmean(means), spread, sum(map(len, seeds.values()))))
+    return scores
+
+
+# ------------------------------------------------------------------------------------------------ files of answers
+
+
 def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
     """Return the model's name and the answers of a file; a last line that was cut off is left out.
 
     Raises:
         EvaluationError: If the file is absent, or damaged elsewhere than at its end.
     """
-    target = Path(path)
-    if not target.is_file():
-        raise EvaluationError(f"there is no file of answers {target}; evaluate a model first")
-    with clear_errors(target, "read"):
-        file = open_regular(target)
+    model, answers, _ = _read(Path(path))
+    return model, answers
+
+
+def _read(path: Path) -> tuple[str, list[Answer], int]:
+    """Return the model's name, the answers, and the number of bytes of all whole lines."""
+    if not path.is_file():
+        raise EvaluationError(f"there is no file of answers {path}; evaluate a model first")
+    with clear_errors(path, "read"):
+        file = open_regular(path)
+    answers = []
     try:
         with file:
-            whole = (line for line in limited_lines(file, _MAX_LINE) if line.endswith(b"\n"))
-            head = json.loads(next(whole, b""))
+            whole_lines = (line for line in limited_lines(file, _MAX_LINE) if line.endswith(b"\n"))
+            first = next(whole_lines, b"")
+            head, size = json.loads(first), len(first)
             model, version = str(head["model"]), head["format"]
-            answers = [Answer(**json.loads(line)) for line in whole] if version == _FORMAT else []
+            for line in whole_lines if version == _FORMAT else ():
+                answers.append(Answer(**json.loads(line)))
+                size += len(line)
     except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise EvaluationError(f"{target} is no file of answers ({error}); choose another file") from error
+        raise EvaluationError(f"{path} is no file of answers ({error}); choose another file") from error
     if version != _FORMAT:
-        raise EvaluationError(f"{target} has format {version}, this version reads {_FORMAT}; choose another file")
-    return model, answers
+        raise EvaluationError(f"{path} has format {version}, this version reads {_FORMAT}; choose another file")
+    return model, answers, size
 
 
 @contextmanager
 def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], BinaryIO]]:
-    """Open a file of answers for appending, this process alone; yield its answers and the open file."""
+    """Open a file of answers for appending, by this process alone; yield its answers and the open file.
+
+    A process that was killed may have left half a line at the end, even of the first line; it is cut off.
+    """
+    head = {"format": _FORMAT, "model": model}
     with _locked(path):
-        head = {"format": _FORMAT, "model": model}
         with clear_errors(path, "write"):
             file = open_no_link(path, "ab")
         with file:
-            whole, begun = _whole_lines(path)  # a process that was killed may have left half a line behind them
-            name, answers = read_answers(path) if whole or not _line(head).startswith(begun) else (model, [])
+            name, answers, size = (model, [], 0) if _is_begun(path, _line(head)) else _read(path)
             if name != model:
                 raise EvaluationError(f"{path} has answers of {name!r}, not of {model!r}; choose another file")
-            file.truncate(whole)
-            if whole == 0:
+            file.truncate(size)
+            if size == 0:
                 _append(file, [head], path)
             yield {answer.key: answer for answer in answers}, file
+
+
+def _is_begun(path: Path, first_line: bytes) -> bool:
+    """Return whether a file is empty, or holds the begin of its first line alone."""
+    with open_regular(path) as file:
+        content = file.read(len(first_line))
+    return len(content) < len(first_line) and first_line.startswith(content)
 
 
 @contextmanager
@@ -293,22 +314,6 @@ def _locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _whole_lines(path: Path) -> tuple[int, bytes]:
-    """Return the number of bytes of the whole lines of a file of answers, and the remaining bytes.
-
-    Raises:
-        EvaluationError: If a line is too long.
-    """
-    whole, line = 0, b""
-    with open_regular(path) as file:
-        try:
-            for line in limited_lines(file, _MAX_LINE):
-                whole += len(line) if line.endswith(b"\n") else 0
-        except FileFault as error:
-            raise EvaluationError(f"{path} {error}; choose another file") from error
-    return whole, b"" if line.endswith(b"\n") else line
-
-
 def _line(row: Mapping[str, Any]) -> bytes:
     return (json.dumps(row) + "\n").encode()
 
@@ -319,24 +324,3 @@ def _append(file: BinaryIO, rows: Iterable[Mapping[str, Any]], path: Path) -> No
         file.write(b"".join(map(_line, rows)))
         file.flush()
         os.fsync(file.fileno())
-
-
-def size_scores(answers: Iterable[Answer]) -> list[SizeScore]:
-    """Return the accuracy of every algorithm at every size: per seed, then averaged over the seeds.
-
-    Raises:
-        EvaluationError: If answers with and without a trace are mixed; their accuracies differ in meaning.
-    """
-    sets: dict[tuple[str, int], dict[int, list[bool]]] = {}
-    kinds = set()
-    for answer in answers:
-        kinds.add(answer.use_hints)
-        sets.setdefault((answer.algorithm, answer.size), {}).setdefault(answer.seed, []).append(answer.correct)
-    if len(kinds) > 1:
-        raise EvaluationError("answers with and without a trace are scored apart; select by use_hints")
-    scores = []
-    for (algorithm, size), seeds in sorted(sets.items()):
-        means = [fmean(right) for right in seeds.values()]
-        spread = stdev(means) if len(means) > 1 else None
-        scores.append(SizeScore(algorithm, size, fmean(means), spread, sum(map(len, seeds.values()))))
-    return scores

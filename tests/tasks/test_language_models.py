@@ -8,18 +8,17 @@ import torch
 
 import graphbench
 from graphbench.core.errors import EvaluationError, MissingDependency, StoreError
-from graphbench.domains.clrs_text import paper_protocol, prompts
-from graphbench.domains.clrs_text.language import (
+from graphbench.domains.clrs_text import few_shot_examples, paper_protocol, prompts
+from graphbench.reports.accuracy import accuracy_figure
+from graphbench.tasks.text.completers import CausalModel
+from graphbench.tasks.text.language import (
     Answer,
     dataset_prompts,
     evaluate_language_model,
-    few_shot_examples,
     question_text,
     read_answers,
     size_scores,
 )
-from graphbench.reports.accuracy import accuracy_figure
-from graphbench.tasks.text.completers import CausalModel
 
 
 class Oracle:
@@ -185,6 +184,13 @@ def test_splits_of_the_dataset_are_questions_too(tmp_path):
     changed = graphbench.Loader("clrs_text/bfs", pre_transform=lambda data: data, root=tmp_path, limit=3, workers=1)
     with pytest.raises(EvaluationError, match="pre_transform changed the samples of clrs_text/bfs"):
         dataset_prompts(changed.load(())["val"])
+
+
+def test_splits_without_prompts_are_refused(tmp_path):
+    for name in ("clrs/bfs", "algoreas/mst_easy"):
+        split = graphbench.Loader(name, root=tmp_path, limit=2, workers=1).load(())["val"]
+        with pytest.raises(EvaluationError, match=f"{name} has no prompts of algorithms"):
+            dataset_prompts(split)
 
 
 def answer(algorithm, size, seed, correct, use_hints=True):
