@@ -173,7 +173,7 @@ def _features_table(features: Iterable[Feature]) -> str:
 def _representations(card: Card) -> str:
     """Return the features of every graph representation of the dataset, under its address; empty without any."""
     parts = []
-    for name, representation in card.views.items():
+    for name, representation in card.representations.items():
         address = f"{card.id}:<task>@{name}" if card.tasks else f"{card.id}@{name}"
         head = ["feature", "location", "type", "meaning"]
         rows = [[code(f.name), f.location.value, code(f.type_name), plain(f.meaning)] for f in representation.features]

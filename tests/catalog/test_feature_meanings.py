@@ -64,8 +64,8 @@ def features_of(card: Card) -> Iterator[Feature]:
     yield from card.features
     for labels in card.labels.values():
         yield from labels.features
-    for view in card.views.values():
-        yield from view.features
+    for representation in card.representations.values():
+        yield from representation.features
 
 
 def without_meanings(card: Card) -> Card:
@@ -151,12 +151,12 @@ def test_meanings_change_no_content_hash_and_are_not_measured() -> None:
     assert card.features[0].meaning not in measured and '"meaning"' not in measured
 
 
-def test_a_task_and_a_view_keep_the_meanings() -> None:
+def test_a_task_and_a_representation_keep_the_meanings() -> None:
     card = graphbench.card("sat/small:select")
     (cost,) = [f for f in card.outputs if f.name == "kissat_par10"]
     assert cost.meaning == "effort of Kissat, ten times the cutoff if unsolved; modelled seconds"
-    viewed = graphbench.card("sat/small:select@vg")
-    assert all(f.meaning for f in viewed.features) and viewed.features[0].name == "occurrences"
+    represented = graphbench.card("sat/small:select@vg")
+    assert all(f.meaning for f in represented.features) and represented.features[0].name == "occurrences"
 
 
 @pytest.mark.parametrize("id_", list_datasets())
