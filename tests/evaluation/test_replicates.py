@@ -17,7 +17,7 @@ from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, REPLICATES, poisson_weights
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.evaluator import Evaluator
-from graphbench.tasks.forecast.evaluator import ForecastEvaluator
+from graphbench.tasks.forecast.evaluator import ForecastEvaluator, ForecastFields
 from graphbench.tasks.select.evaluator import SelectionEvaluator
 from graphbench.tasks.solve.evaluator import SolutionEvaluator
 from graphbench.tasks.text.evaluator import TextEvaluator
@@ -171,17 +171,11 @@ def test_replicates_of_choices():
 
 def test_replicates_of_forecasts():
     channels = ("2m_temperature", "temperature_500", "temperature_850")
+    latitudes, convention = np.array([-60.0, 0.0, 60.0]), find("convention", "weather.weatherbench")
+    fields = ForecastFields(channels, "change", "state", latitudes, convention, lead_hours=12)
 
     def evaluator():
-        return ForecastEvaluator(
-            channels,
-            "change",
-            "state",
-            [-60.0, 0.0, 60.0],
-            ("mse",),
-            find("convention", "weather.weatherbench"),
-            lead_hours=12,
-        )
+        return ForecastEvaluator(fields, ("mse",))
 
     truth, predicted = RNG.normal(size=(2, GRAPHS, 12, 3))
     found = evaluator()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.core.casting import overflowing
 from graphbench.core.errors import EvaluationError
@@ -35,6 +36,29 @@ OF_CHANNELS = ("mse", "rmse", "bias", "acc")
 """The scores of single channels, named ``<score>_<channel>``."""
 
 
+@dataclass(frozen=True, eq=False)
+class ForecastFields:
+    """The fields that a forecast predicts, and where and when.
+
+    Attributes:
+        channels: Names of the channels.
+        output: Name of the output that is scored.
+        state: Name of the feature whose change the output is.
+        latitudes: Latitudes of the grid in degrees, ascending, float64.
+        convention: The conventions of the fields.
+        lead_hours: Hours from a sample to the time that is forecast.
+        grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
+    """
+
+    channels: tuple[str, ...]
+    output: str
+    state: str
+    latitudes: NDArray[np.float64]
+    convention: FieldConvention
+    lead_hours: int
+    grid: str | None = None
+
+
 class ForecastEvaluator(BaseEvaluator):
     """Scores predicted changes of weather states; returned by ``Evaluator("weather/sim_64x32")``.
 
@@ -55,14 +79,8 @@ class ForecastEvaluator(BaseEvaluator):
     Geopotential and pressure rule the sum, as their units make their numbers large.
 
     Args:
-        channels: Names of the channels.
-        output: Name of the output that is scored.
-        state: Name of the feature whose change it is.
-        latitudes: Latitudes of the grid in degrees, ascending.
+        fields: The forecast fields.
         metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
-        convention: How channels are named.
-        grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
-        lead_hours: Hours from a sample to the time that is forecast.
         climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
             first needed; without any the metric is left out.
         remedy: Advice, in words, for a reader who lacks the climatology.
@@ -78,15 +96,9 @@ class ForecastEvaluator(BaseEvaluator):
 
     def __init__(
         self,
-        channels: Sequence[str],
-        output: str,
-        state: str,
-        latitudes: ArrayLike,
+        fields: ForecastFields,
         metrics: Sequence[str],
-        convention: FieldConvention,
         *,
-        grid: str | None = None,
-        lead_hours: int,
         climatology: Climatology | Callable[[], Climatology | None] | None = None,
         remedy: str = "give a climatology",
         scores: str | None = None,
@@ -97,15 +109,12 @@ class ForecastEvaluator(BaseEvaluator):
         if unknown:
             raise EvaluationError(f"forecasts have no metric {unknown[0]!r}; use some of {', '.join(sorted(_SCORES))}")
         self.metrics = tuple(METRICS[name] for name in metrics)
-        self.channels, self.output, self.state, self.convention = tuple(channels), output, state, convention
-        self.latitudes, self.grid = np.asarray(latitudes, np.float64), grid
-        self.lead_hours, self.remedy = lead_hours, remedy
-        self._climatology = climatology
+        self.fields, self.remedy, self._climatology = fields, remedy, climatology
         self.reset()
 
     def __repr__(self) -> str:
         """Return the output and the metrics."""
-        return f"ForecastEvaluator({self.output}; {', '.join(m.name for m in self.metrics)})"
+        return f"ForecastEvaluator({self.fields.output}; {', '.join(m.name for m in self.metrics)})"
 
     @property
     def sums(self) -> WeatherSums:
@@ -143,17 +152,17 @@ class ForecastEvaluator(BaseEvaluator):
         steps = changes.shape[1] if finite.all() else int(np.argmin(finite))
         if steps < changes.shape[1]:
             logger.warning(
-                "rollouts are not finite from %d hours on; these have no score", (steps + 1) * self.lead_hours
+                "rollouts are not finite from %d hours on; these have no score", (steps + 1) * self.fields.lead_hours
             )
             self._last = min(self._last, steps)
         for step in range(steps):
-            ahead = (step + 1) * self.lead_hours
+            ahead = (step + 1) * self.fields.lead_hours
             sums = self._ahead.setdefault(ahead, self.start())
             self.add_fields(sums, changes[:, step], predicted[:, step], states, hours, ahead)
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of rollouts by lead time, as ``h<hours>``, ascending."""
-        lead_times = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
+        lead_times = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.fields.lead_hours]
         scores = {}
         for ahead in lead_times:
             sums = self._ahead[ahead]
@@ -163,21 +172,21 @@ class ForecastEvaluator(BaseEvaluator):
 
     def start(self) -> WeatherSums:
         """Return the sums of no forecast."""
-        return WeatherSums(len(self.channels), self.latitudes)
+        return WeatherSums(len(self.fields.channels), self.fields.latitudes)
 
     def add(self, sums: WeatherSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         """Add forecasts to the sums; where it raises, the sums stay as they were."""
         if batch is not None:
             raise EvaluationError("batch is given, but forecasts have a row per time and point; leave batch out")
         if isinstance(y_pred, Mapping):
-            if self.output not in y_pred:
-                raise EvaluationError(f"y_pred lacks {self.output!r}; it has {', '.join(map(str, y_pred))}")
-            y_pred = y_pred[self.output]
+            if self.fields.output not in y_pred:
+                raise EvaluationError(f"y_pred lacks {self.fields.output!r}; it has {', '.join(map(str, y_pred))}")
+            y_pred = y_pred[self.fields.output]
         states, hours = None, None
         if is_graphs(y_true):
             graphs = one_batch(y_true)
             times = int(getattr(graphs, "num_graphs", 1) or 1)
-            change, states = (self._at_points(graphs, name, times) for name in (self.output, self.state))
+            change, states = (self._at_points(graphs, name, times) for name in (self.fields.output, self.fields.state))
             hours = as_array(graphs["time"], "time")
         else:
             change = as_array(y_true, "y_true")
@@ -187,7 +196,11 @@ class ForecastEvaluator(BaseEvaluator):
         """Return the rows of grid points of a field of graphs; ``[times, points, channels]``."""
         values = as_array(graphs[name], name)
         nodes = len(values) // times
-        points = nodes if self.grid is None else int(as_array(graphs[self.grid], self.grid)[:nodes].sum())
+        points = (
+            nodes
+            if self.fields.grid is None
+            else int(as_array(graphs[self.fields.grid], self.fields.grid)[:nodes].sum())
+        )
         return values.reshape(times, nodes, -1)[:, :points]
 
     def add_fields(
@@ -212,11 +225,11 @@ class ForecastEvaluator(BaseEvaluator):
         Raises:
             EvaluationError: If shapes do not fit or a value is not finite.
         """
-        wide = len(self.channels)
-        if change.ndim != 3 or change.shape[-1] != wide or change.shape[1] % len(self.latitudes):
+        wide = len(self.fields.channels)
+        if change.ndim != 3 or change.shape[-1] != wide or change.shape[1] % len(self.fields.latitudes):
             raise EvaluationError(
                 f"the targets have the shape {list(change.shape)}; give [times, points, {wide}] for a grid of "
-                f"{len(self.latitudes)} latitudes"
+                f"{len(self.fields.latitudes)} latitudes"
             )
         if predicted.size != change.size or predicted.shape[-1] != wide:
             raise EvaluationError(
@@ -228,15 +241,15 @@ class ForecastEvaluator(BaseEvaluator):
         if len(wrong):
             t, p, c = wrong[0].tolist()
             raise EvaluationError(
-                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel {self.channels[c]}; "
-                "predictions must be finite"
+                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel "
+                f"{self.fields.channels[c]}; predictions must be finite"
             )
         overflow = np.argwhere(overflowing(predicted, change.dtype))
         if len(overflow):
             t, p, c = overflow[0].tolist()
             raise EvaluationError(
-                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel {self.channels[c]}; it "
-                f"overflows {change.dtype}, the type of the targets: check the model for divergence"
+                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel "
+                f"{self.fields.channels[c]}; it overflows {change.dtype}, the type of the targets: check the model for divergence"
             )
         for name, values in (("the targets", change), ("y_pred", predicted)):
             rows = values.reshape(-1, wide)
@@ -248,7 +261,7 @@ class ForecastEvaluator(BaseEvaluator):
         sums.add(
             later + change,
             later + predicted,
-            self.climatology.at(hours + (ahead or self.lead_hours)),
+            self.climatology.at(hours + (ahead or self.fields.lead_hours)),
             change,
         )
 
@@ -278,7 +291,7 @@ class ForecastEvaluator(BaseEvaluator):
         return Score(
             values,
             self.primary_name,
-            items=sums.times * sums.points * len(self.channels),
+            items=sums.times * sums.points * len(self.fields.channels),
             graphs=sums.times,
             undefined=undefined,
         )
@@ -292,16 +305,16 @@ class ForecastEvaluator(BaseEvaluator):
     def _of_variables(self, sums: WeatherSums) -> dict[str, float]:
         """Return variable -> mean squared error over all its levels."""
         errors: dict[str, list[float]] = {}
-        for channel, mse in zip(self.channels, sums.mse.tolist(), strict=True):
-            errors.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
+        for channel, mse in zip(self.fields.channels, sums.mse.tolist(), strict=True):
+            errors.setdefault(self.fields.convention.variable_and_level(channel)[0], []).append(mse)
         return {variable: float(np.mean(levels)) for variable, levels in errors.items()}
 
     def _listed(self, sums: WeatherSums) -> dict[str, float]:
         """Return the scores of the headline channels by name."""
         scores: dict[str, float] = {}
         columns = {name: getattr(sums, name) for name in OF_CHANNELS}
-        for c, channel in enumerate(self.channels):
-            level = self.convention.variable_and_level(channel)[1]
+        for c, channel in enumerate(self.fields.channels):
+            level = self.fields.convention.variable_and_level(channel)[1]
             if level is None or level in HEADLINES:
                 scores |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
         return {name: value for name, value in scores.items() if np.isfinite(value)}

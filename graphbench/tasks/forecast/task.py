@@ -24,7 +24,7 @@ from graphbench.evaluation.inputs import as_array
 from graphbench.tasks.base import BoundModel, FurtherBatches, OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.forecast.climatology import Climatology, climatology_of
-from graphbench.tasks.forecast.evaluator import OF_CHANNELS, ForecastEvaluator
+from graphbench.tasks.forecast.evaluator import OF_CHANNELS, ForecastEvaluator, ForecastFields
 from graphbench.tasks.forecast.linear_baseline import fit_linear_forecast
 from graphbench.tasks.forecast.rollouts import Rollout, RolloutOptions, Stepper, rollout_starts, rollouts
 
@@ -275,15 +275,18 @@ class ForecastTask(Task):
         It is known after :meth:`read_training`, and can be found after :meth:`find_training`.
         """
         id_ = self.card.id
+        latitudes = grid_latitudes(self.options.latitudes)
         return ForecastEvaluator(
-            self.channels,
-            self.output,
-            self.state,
-            grid_latitudes(self.options.latitudes),
+            ForecastFields(
+                self.channels,
+                self.output,
+                self.state,
+                latitudes,
+                self.convention,
+                self.lead_hours,
+                self.options.grid,
+            ),
             (self.card.metrics.primary, *self.card.metrics.also),
-            self.convention,
-            grid=self.options.grid,
-            lead_hours=self.lead_hours,
             climatology=self._found_climatology if self._may_find_climatology else self.climatology,
             remedy=f"generate it (graphbench generate {id_} --splits train), or say where it lies: "
             f"Evaluator('{id_}', root=...)",
