@@ -249,7 +249,8 @@ class ForecastEvaluator(BaseEvaluator):
             t, p, c = overflow[0].tolist()
             raise EvaluationError(
                 f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel "
-                f"{self.fields.channels[c]}; it overflows {change.dtype}, the type of the targets: check the model for divergence"
+                f"{self.fields.channels[c]}; it overflows {change.dtype}, the type of the targets: check the model "
+                "for divergence"
             )
         for name, values in (("the targets", change), ("y_pred", predicted)):
             rows = values.reshape(-1, wide)
