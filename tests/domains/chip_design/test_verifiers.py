@@ -70,7 +70,7 @@ def test_wrong_circuits_are_counted(caplog):
     assert score["valid"] == 2 / 6 and score["mean_ands"] == pytest.approx(circuits.num_ands[[0, 4]].mean())
     assert score.failures == {
         "the file or graph cannot be read": 2,
-        "the number of outputs is not that of the truth table": 1,
+        "the number of outputs differs from the truth table": 1,
         "there is no circuit": 1,
     }
     assert "answer 2 cannot be read and is worth 0" in caplog.text and "1 more" in caplog.text

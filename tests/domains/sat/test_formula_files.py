@@ -96,7 +96,7 @@ def test_written_formulas_are_read_back_in_order(tmp_path):
         (b"p cnf 99999999999999 1\n1 0\n", "line 1: the header .* has a number above"),
         (b"p cnf 2000000000 1\n1 0\n", f"has 2,000,000,000 variables; .* at most {MAX_VARIABLES:,}"),
         (b"p cnf 2 2\n1 0\n0\n", "decided before any search: a clause is empty"),
-        (b"p cnf 2 1\n1 -1 0\n", "no clause but those that always hold"),
+        (b"p cnf 2 1\n1 -1 0\n", "all clauses always hold"),
         (b"p cnf 0 0\n", "decided before any search"),
         (b"\x00\xff\x13garbage" * 50, "has no header"),
         (b"p cnf 2 1\n1 \xff 0\n", "line 2: .* where a literal is expected"),

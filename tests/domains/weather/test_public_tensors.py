@@ -78,7 +78,7 @@ def test_what_is_wrong_is_said(file, states, tmp_path):
     with pytest.raises(StoreError, match=r"grid_features of the shape \[17, 2048, 83\]; expected are \[93544"):
         public_tensors.open_tensors(file)
     torch.save({"grid_features": torch.from_numpy(states)}, file)  # channels in the order of this package
-    with pytest.raises(StoreError, match="its channels are not those of release"):
+    with pytest.raises(StoreError, match=r"release 0\.2\.0"):
         public_tensors.open_tensors(file, COUNT).read(0, 2)
     torch.save([1, 2], file)
     with pytest.raises(StoreError, match="has no grid_features"):
