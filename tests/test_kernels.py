@@ -421,3 +421,21 @@ def test_without_a_place_for_a_cache_nothing_is_cached(monkeypatch):
     compiled = kernels.kernel(slow.py_func)
     assert compiled(3) == slow(3)
     assert not kernels.is_cached(compiled)
+
+
+def test_a_class_of_arguments_that_was_renamed_is_compiled_again(tmp_path):
+    toy = toy_package(tmp_path)
+
+    def write_outer(name: str) -> None:
+        (toy / "outer.py").write_text(
+            "from typing import NamedTuple\nfrom graphbench.core.kernels import kernel\n\n"
+            f"class {name}(NamedTuple):\n    first: int\n\n"
+            "@kernel\ndef inside(pair):\n    return pair.first + 1\n\n"
+            f"def outer(x):\n    return inside({name}(x))\n\nouter.stats = inside.stats\n"
+        )
+
+    write_outer("Earlier")
+    assert run_toy(tmp_path) == {"value": 4, "hits": 0}
+    assert run_toy(tmp_path) == {"value": 4, "hits": 1}
+    write_outer("Renamed")
+    assert run_toy(tmp_path) == {"value": 4, "hits": 0}

@@ -15,6 +15,7 @@ another stamp. Compiled functions release the GIL, so a process that generates f
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -78,6 +79,13 @@ class _Cache(IndexDataCacheFile):  # type: ignore[misc]
     @_source_stamp.setter
     def _source_stamp(self, stamp: Any) -> None:
         self._file_stamp = stamp
+
+    def _load_index(self) -> Any:
+        """Return the index of the cache: empty if it names a class of arguments that does not exist any more."""
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            return {}
 
     def load(self, key: Any) -> Any:
         """Return the compiled code of a key; None if the cache has none, or a file with the code of other sources."""
