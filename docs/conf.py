@@ -6,10 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # pages run side by side, each on one core
-
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # pages run side by side
+os.environ["GRAPHBENCH_ROOT"] = str(DOCS / "_build" / "data")  # which all pages share
+
+from executed_pages import cache_folder  # noqa: E402
 
 from graphbench import __version__  # noqa: E402
 
@@ -40,7 +42,7 @@ exclude_patterns = ["_build", "jupyter_execute", "examples", "**.ipynb_checkpoin
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
-nb_execution_cache_path = str(DOCS / "_build" / "jupyter_cache")
+nb_execution_cache_path = str(cache_folder(DOCS / "_build"))
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
+import os
+import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from forked import CAN_FORK, Job, run_jobs
 from page_text import is_text, page_name
 from project_state import tree_hash
 from sample_drawing import draw, has_picture, pick_sample
@@ -24,6 +26,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError
 from graphbench.data.components.domain import find
 
+CAN_FORK = sys.platform == "linux"  # elsewhere the libraries that are loaded do not survive a fork
 MOST_NODES, MOST_EDGES = 300, 1_000  # of graphs that are drawn, on average: more cannot be read
 DRAWING = ["pictures.py", "sample_drawing.py", "trajectory_drawing.py"]
 
@@ -55,7 +58,10 @@ def draw_pictures(cards: Iterable[Card], folder: Path, notes: Path, workers: int
 
 
 def _draw_missing(cards: Sequence[Card], folder: Path, notes: Path, workers: int | None) -> None:
-    """Draw the pictures of one domain after the other in one process, as they share compiled functions."""
+    """Draw the pictures of one domain after the other in one process, as they share compiled functions.
+
+    Each process is bound to one core, so that a generator starts no workers, which would import everything again.
+    """
     domains: dict[str, list[Card]] = {}
     for card in cards:
         domains.setdefault(card.domain, []).append(card)
@@ -64,17 +70,20 @@ def _draw_missing(cards: Sequence[Card], folder: Path, notes: Path, workers: int
         for group in groups:
             _draw_group(group, folder, notes)
         return
-    jobs = [Job(f"pictures of {group[0].domain}", lambda g=group: _draw_group(g, folder, notes)) for group in groups]
-    run_jobs(jobs, workers)
-    for job in jobs:
-        if job.error:
-            raise RuntimeError(f"{job.name} cannot be drawn:\n{job.error}")
+    cores = sorted(os.sched_getaffinity(0))[:workers]
+    fork = get_context("fork")
+    free = fork.Queue()
+    for core in cores:
+        free.put(core)
+    with ProcessPoolExecutor(len(cores), fork, lambda: os.sched_setaffinity(0, {free.get()})) as pool:
+        for drawing in [pool.submit(_draw_group, group, folder, notes) for group in groups]:
+            drawing.result()
 
 
 def _draw_group(cards: Sequence[Card], folder: Path, notes: Path) -> None:
     for card in cards:
         note: dict[str, Any] = {"key": picture_key(card), "index": None, "error": ""}
-        aside = folder / f".drawing-{multiprocessing.current_process().pid}.svg"
+        aside = folder / f".drawing-{os.getpid()}.svg"
         try:
             if card.hints:
                 draw_trajectory(card, aside)

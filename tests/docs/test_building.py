@@ -1,4 +1,4 @@
-"""How pages are made: code runs as in Jupyter, again after a change and not before, and pictures likewise."""
+"""How pages are made: code runs again after a change of the package and not before, and pictures likewise."""
 
 import importlib
 import json
@@ -18,10 +18,9 @@ from graphbench.records.files import read_record
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-forked, project_state, pictures, records, domain_pages, page_text = map(
-    importlib.import_module, ("forked", "project_state", "pictures", "records", "domain_pages", "page_text")
+project_state, pictures, records, domain_pages, page_text = map(
+    importlib.import_module, ("project_state", "pictures", "records", "domain_pages", "page_text")
 )
-needs_fork = pytest.mark.skipif(not forked.CAN_FORK, reason="pages run in forks on Linux alone")
 
 
 # The state of the project
@@ -47,110 +46,20 @@ def test_the_state_covers_what_pages_show():
     assert all((ROOT / name).exists() for name in covered)
 
 
-# Jobs in forks
+# Pages that show the project
 
 
-@needs_fork
-def test_jobs_run_side_by_side_and_say_what_failed(tmp_path):
-    def fail():
-        raise ValueError("a reason")
-
-    def end():
-        os._exit(3)
-
-    jobs = [
-        forked.Job("write", lambda: (tmp_path / "a").write_text(str(os.getpid()))),
-        forked.Job("fail", fail),
-        forked.Job("end", end),
-        forked.Job("hang", lambda: time.sleep(60), seconds=0.3),
-    ]
-    started = time.monotonic()
-    forked.run_jobs(jobs)
-    assert time.monotonic() - started < 30
-    assert int((tmp_path / "a").read_text()) != os.getpid() and jobs[0].error == ""
-    assert "ValueError: a reason" in jobs[1].error
-    assert "exit code 3" in jobs[2].error and "longer than 0.3 s" in jobs[3].error
-
-
-@needs_fork
-def test_a_job_is_bound_to_one_core_and_no_two_share_one(tmp_path):
-    cores = len(os.sched_getaffinity(0))
-
-    def note(name):
-        (tmp_path / name).write_text(",".join(map(str, os.sched_getaffinity(0))))
-        time.sleep(0.5)
-
-    forked.run_jobs([forked.Job(name, lambda name=name: note(name)) for name in map(str, range(cores))])
-    found = [path.read_text() for path in tmp_path.iterdir()]
-    assert len(set(found)) == len(found) == cores and all("," not in text for text in found)
-
-
-# The code of pages
-
-CELLS = [
-    "import sys\nprint('out'); print('err', file=sys.stderr); print('again')\n40 + 2",
-    "from IPython.display import Markdown, display\nprint('before'); display(Markdown('*x*')); print('after')",
-    "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
-    "%matplotlib inline\nplt.figure(); None",
-    "class Shown:\n    def _repr_html_(self):\n        return '<b>x</b>'\nShown()",
-    "_ = 3; [n for n in range(3)]",
-    "def f(): return 1\nimport inspect, pickle\nprint(inspect.getsource(f)); pickle.dumps(f); f.__module__",
-    "1 / 0",
-]
-RUN = """
-import json, sys
-sys.path.insert(0, {extensions!r})
-from nbformat.v4 import new_code_cell, new_notebook
-notebook = new_notebook(cells=[new_code_cell(source) for source in json.loads(sys.argv[1])])
-notebook.cells[-1].metadata["tags"] = ["raises-exception"]
-if sys.argv[2] == "kernel":
-    from nbclient import NotebookClient
-    NotebookClient(notebook, timeout=120).execute()
-else:
-    from page_shell import run_notebook
-    run_notebook(notebook)
-json.dump([(cell.outputs, cell.execution_count) for cell in notebook.cells], open(sys.argv[3], "w"))
-"""
-
-
-def ran(way, cells, tmp_path):
-    script = RUN.format(extensions=str(ROOT / "docs" / "_ext"))
-    done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(cells), way, str(tmp_path / way)], capture_output=True, text=True
-    )
-    assert done.returncode == 0 or way == "shell", done.stderr
-    return json.loads((tmp_path / way).read_text()) if done.returncode == 0 else done.stderr
-
-
-def compared(output):
-    """Return what of an output is the same in every process: addresses, bytes of pictures and traces are not."""
-    kind = output["output_type"]
-    if kind == "stream":
-        return kind, output["name"], output["text"]
-    if kind == "error":
-        return kind, output["ename"], output["evalue"]
-    data = {mime: text if "image" not in mime else bool(text) for mime, text in output["data"].items()}
-    plain = data.get("text/plain", "").partition(" at 0x")[0]
-    return kind, {**data, "text/plain": plain}, output.get("execution_count")
-
-
-def test_cells_give_what_they_give_in_a_kernel(tmp_path):
-    pytest.importorskip("ipykernel")
-    pytest.importorskip("nbclient")
-    shell, kernel = (ran(way, CELLS, tmp_path) for way in ("shell", "kernel"))
-    for source, (own, own_count), (other, other_count) in zip(CELLS, shell, kernel, strict=True):
-        streams = [[o for o in outputs if o["output_type"] != "stream"] for outputs in (own, other)]
-        assert [compared(o) for o in streams[0]] == [compared(o) for o in streams[1]], source
-        assert own_count == other_count
-        for name in ("stdout", "stderr"):
-            texts = ["".join(o["text"] for o in outputs if o.get("name") == name) for outputs in (own, other)]
-            assert texts[0] == texts[1], source
-
-
-def test_a_cell_that_fails_is_named(tmp_path):
-    pytest.importorskip("nbformat")
-    message = ran("shell", ["x = 1", "x / 0  # here", "print('next')"], tmp_path)
-    assert "PageError" in message and "x / 0  # here" in message and "ZeroDivisionError" in message
+def test_outputs_are_kept_for_one_state_of_the_package(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx")
+    executed_pages = importlib.import_module("executed_pages")
+    first = executed_pages.cache_folder(tmp_path)
+    monkeypatch.setattr(executed_pages, "package_key", lambda: "of now")
+    second = executed_pages.cache_folder(tmp_path)
+    for folder in (first, second):
+        folder.mkdir(parents=True)
+    app = SimpleNamespace(config=SimpleNamespace(nb_execution_cache_path=str(second)))
+    executed_pages._remove_stale_outputs(app)
+    assert first != second and list(second.parent.iterdir()) == [second]
 
 
 def test_pages_of_another_state_are_read_again(monkeypatch):
