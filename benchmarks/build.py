@@ -106,7 +106,7 @@ def build(
     started = time.perf_counter()
     from graphbench import Loader, card
     from graphbench.data.build.generation import dataset_folder, ensure_split
-    from graphbench.data.store.manifest import Manifest
+    from graphbench.data.store.layout import Manifest
 
     chosen = card(dataset)
     if shard_size is None:

@@ -77,7 +77,7 @@ def build(root: str, way: str, limit: int) -> dict[str, Any]:
 def _timed(root: Path, limit: int, **place: Any) -> dict[str, Any]:
     from graphbench import card
     from graphbench.data.build.generation import ensure_split
-    from graphbench.data.store.manifest import Manifest
+    from graphbench.data.store.layout import Manifest
 
     def generate(folder: str, count: int) -> Path:
         return ensure_split(card(DATASET), SPLIT, root / folder, count, progress=False, **place)

@@ -137,7 +137,7 @@ def _record(path: Path) -> object:
 
 
 def _manifest(path: Path) -> object:
-    from graphbench.data.store.manifest import Manifest
+    from graphbench.data.store.layout import Manifest
 
     return Manifest(path.parent).read()
 

@@ -16,7 +16,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.domains.algoreas import generators
 from graphbench.testing import check_dataset
 from graphbench.verification import check_card, verify

@@ -14,8 +14,7 @@ from graphbench.core.errors import CardError
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.layout import label_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, label_folder
 from graphbench.domains.co import labellers
 from graphbench.verification import check_card, verify
 from graphbench.verification.measuring import measure, update_measured

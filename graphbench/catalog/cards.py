@@ -20,7 +20,6 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from graphbench.catalog.card_checks import check_names, check_trajectories, staged
 from graphbench.catalog.features import Feature, FeatureSelection, Location, parse_features
 from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import (
@@ -34,6 +33,9 @@ from graphbench.catalog.sections import (
     Source,
     SplitSpec,
     TaskSpec,
+    check_names,
+    check_trajectories,
+    staged,
 )
 from graphbench.catalog.series import PackSpec, SeriesSpec, check_packed, check_series
 from graphbench.core.arguments import whole_number

@@ -9,11 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from graphbench.catalog.card_checks import staged
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
-from graphbench.catalog.sections import LabelSpec, Measured, NamedTask
+from graphbench.catalog.sections import LabelSpec, Measured, NamedTask, staged
 from graphbench.core.errors import CardError
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain, keys_at

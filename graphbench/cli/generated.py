@@ -11,7 +11,7 @@ from graphbench.catalog.cards import Card
 from graphbench.cli.printing import new_table, print_json, print_line, print_table, root_folder
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.words import human_bytes
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 
 
 def generate_one(

@@ -20,7 +20,7 @@ from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
 from graphbench.data.components.domain import rules_of
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:
@@ -265,9 +265,9 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
     statistics = c.measured.statistics if c.measured else {}
     shared = None
     if c.series is not None:
-        from graphbench.data.components.series_topology import graph_of_series
+        from graphbench.data.components.domain import topology_of
 
-        shared = graph_of_series(c)
+        shared = topology_of(c)
     for name, spec in c.all_splits.items():
         edges = f"{statistics[name]['edges'][0]:.1f}" if name in statistics else "-"
         nodes = "-" if (n := c.nodes(name)) is None else f"{n:g}"

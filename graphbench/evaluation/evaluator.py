@@ -17,8 +17,7 @@ from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
 from graphbench.evaluation.metrics.bootstrap import has_tally, replicate_seed, replicates, start_tallies
-from graphbench.evaluation.metrics.items import Items, TargetSums
-from graphbench.evaluation.parts import Parts, check_parts, restricted, rows_of_parts
+from graphbench.evaluation.metrics.items import Items, Parts, TargetSums, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
 logger = logging.getLogger(__name__)

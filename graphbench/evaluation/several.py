@@ -18,7 +18,7 @@ from graphbench.evaluation.evaluator import (
 )
 from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.metrics import Metric, metric
-from graphbench.evaluation.parts import Parts, check_parts
+from graphbench.evaluation.metrics.items import Parts, check_parts
 from graphbench.evaluation.score import Score
 
 

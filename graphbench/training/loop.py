@@ -20,12 +20,10 @@ from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
-from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.neighbours import NeighbourBatches
 from graphbench.training.recording import peak_memory_bytes, processor_seconds
-from graphbench.training.schedule import learning_rate_factor
 from graphbench.training.scoring import autocast, chosen_precision, finish_work, score_split, validation_loss
-from graphbench.training.settings import TrainingConfig
+from graphbench.training.settings import MixtureSchedule, TrainingConfig, learning_rate_factor, mixture_weights
 
 logger = logging.getLogger(__name__)
 

@@ -28,10 +28,10 @@ from graphbench.training.folders import CONFIG, RECORD, default_output, locked, 
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class
-from graphbench.training.mixture import mixture_weights
 from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
+from graphbench.training.settings import mixture_weights
 from graphbench.training.splits import cards_of, choose_splits, split_limits, validate_train_val_splits
 
 if TYPE_CHECKING:

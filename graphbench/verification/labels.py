@@ -19,8 +19,7 @@ from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
 from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
-from graphbench.data.store.layout import find_file, label_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, find_file, label_folder
 from graphbench.data.store.shards import stored_samples
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.measuring import FIRST, describe_labels, labels_hash

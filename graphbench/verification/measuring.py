@@ -23,9 +23,8 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_arrays
 from graphbench.data.build.generation import add_labels, draw_samples, ensure_split
-from graphbench.data.components.domain import find
+from graphbench.data.components.domain import find, topology_of
 from graphbench.data.components.generators import Generator, Labeller
-from graphbench.data.components.series_topology import graph_of_series
 from graphbench.tasks.registry import task_of
 from graphbench.verification.scoring import measured_task
 
@@ -105,7 +104,7 @@ def measure(
     generator = find("generator", card.generator)
     hashes, statistics, counted, different = {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
-    shared = None if whole.series is None else graph_of_series(whole)
+    shared = None if whole.series is None else topology_of(whole)
     views = [whole.with_task(task) for task in whole.tasks] or [whole] * bool(whole.outputs)
     steps = len(card.all_splits) * (1 + len(whole.labels)) + len(views) * (len(card.all_splits) - 1)
     with (

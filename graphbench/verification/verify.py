@@ -22,12 +22,10 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.components.domain import find
+from graphbench.data.components.domain import find, topology_of
 from graphbench.data.components.generators import Generator
-from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.source_choice import source_of, sourced_card
-from graphbench.data.store.layout import dataset_folder, find_file
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, dataset_folder, find_file
 from graphbench.data.store.shards import SplitTask, stored_samples
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
@@ -98,7 +96,7 @@ def verify(
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
-    shared = None if card.series is None else graph_of_series(card)
+    shared = None if card.series is None else topology_of(card)
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="splits", enabled=progress) as bar:
         for split in chosen:

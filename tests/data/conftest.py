@@ -15,7 +15,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.files import file_sha256
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.data.store.shards import SplitTask
 
 from .clusters import Watched, build, local_cluster, watched_domain

@@ -21,7 +21,7 @@ from graphbench.core.errors import GraphBenchError
 from graphbench.data.batches.batching import FlatGraphs
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.data.store.shards import stored_samples
 
 Open = Callable[..., GraphDataset]

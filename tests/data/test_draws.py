@@ -16,8 +16,7 @@ from graphbench.core.errors import CardError
 from graphbench.data.arrays.seeds import redrawn_seed, stream_key
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find
-from graphbench.data.store.layout import about_graphs, dataset_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, about_graphs, dataset_folder
 from graphbench.domains.clrs import sample
 from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify

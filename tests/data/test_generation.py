@@ -27,8 +27,7 @@ from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Generator
 from graphbench.data.store import shards
-from graphbench.data.store.layout import dataset_folder, library_versions
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, dataset_folder, library_versions
 from graphbench.data.store.shards import stored_samples
 from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify

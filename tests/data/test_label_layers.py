@@ -31,8 +31,7 @@ from graphbench.data.build.label_tables import LabelTable, read_tables, write_ta
 from graphbench.data.components.domain import find, unregister
 from graphbench.data.components.generators import Labeller, Recorded
 from graphbench.data.components.representations import Representation
-from graphbench.data.store.layout import label_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, label_folder
 from graphbench.verification import verify
 from graphbench.verification.measuring import measure
 

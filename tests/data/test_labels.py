@@ -26,8 +26,7 @@ from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.build.labelling import LabelTask, label_samples
 from graphbench.data.components.domain import find
 from graphbench.data.store.labels import with_labels
-from graphbench.data.store.layout import data_fingerprint, label_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, data_fingerprint, label_folder
 from graphbench.data.store.shards import stored_samples
 from graphbench.domains.co import labellers
 from graphbench.tasks.registry import task_of

@@ -11,8 +11,7 @@ from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, file_lock, open_no_link, remove_work_folder, replace_text, write_text
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.sources.downloads import Download, fetch
-from graphbench.data.store.layout import dataset_folder, work_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, dataset_folder, work_folder
 
 STRANGER = 12345  # a user id
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")

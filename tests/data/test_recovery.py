@@ -20,8 +20,7 @@ from graphbench.core.errors import GenerationError
 from graphbench.data.build import generation
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.layout import work_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, work_folder
 from graphbench.data.store.shards import SplitTask, build_shard, is_whole
 
 Facts = Callable[[Path], dict[str, Any]]

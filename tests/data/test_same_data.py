@@ -14,9 +14,8 @@ from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store import manifest
-from graphbench.data.store.layout import dataset_folder
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store import layout
+from graphbench.data.store.layout import Manifest, dataset_folder
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.loader import Splits
 from graphbench.records.record import RunRecord
@@ -44,7 +43,7 @@ def flip_last_byte(path: Path) -> None:
 
 def in_another_process() -> None:
     """Forget what this process knows of files."""
-    manifest._CHECKED.clear()
+    layout._CHECKED.clear()
 
 
 @pytest.mark.parametrize("forget", [False, True])
@@ -111,7 +110,7 @@ def test_a_file_is_read_once_while_it_stays_as_it_is(tmp_path: Path, monkeypatch
     split = load(tmp_path).test
     _ = split.content_hash
     read: list[Path] = []
-    monkeypatch.setattr(manifest, "file_sha256", lambda path: read.append(path) or "")
+    monkeypatch.setattr(layout, "file_sha256", lambda path: read.append(path) or "")
     _ = load(tmp_path).test.content_hash
     in_another_process()
     _ = load(tmp_path).test.content_hash

@@ -19,10 +19,9 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import Domain, find, register_domain, unregister
+from graphbench.data.components.domain import Domain, find, register_domain, topology_of, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.generators import Generator
-from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.topologies import Topology
 from graphbench.data.store.files import map_arrays
 from graphbench.verification.measuring import describe
@@ -337,7 +336,7 @@ def test_out_of_distribution_splits_are_series_as_well(make, tmp_path):
 def test_sizes_of_a_series_are_those_of_its_graph(make):
     """Statistics count the graph of the samples, and not the stored states, which have no edges."""
     card = make()
-    graph = graph_of_series(card)
+    graph = topology_of(card)
     maker = find("generator", card.generator)
     found = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)), graph)
     assert found == {"nodes": (NODES, 0), "edges": (NODES, 0)}

@@ -19,8 +19,7 @@ from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.layout import find_file
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, find_file
 from graphbench.data.store.shards import stored_samples
 
 MakeCard = Callable[..., Card]

@@ -25,7 +25,7 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.components.domain import find
 from graphbench.data.store import shards
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.trivial import most_frequent_answer, trivial_scores
 from graphbench.tasks.evaluator import Evaluator
 

@@ -17,7 +17,7 @@ from graphbench.data.arrays.texts import Texts, stored_arrays
 from graphbench.data.batches.batching import FlatGraphs, make_batch
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.loader import Splits
 from graphbench.models.build import ModelConfig, StoryModelConfig, build_model
 from graphbench.models.story.model import completed

@@ -11,7 +11,7 @@ from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.store.files import map_arrays, write_arrays
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest
 from graphbench.loader import Splits
 
 COUNTS = {"train": 70, "val": 24, "test": 24, "n12": 10}

@@ -14,8 +14,8 @@ from graphbench.records.files import read_record
 from graphbench.training import checkpoint, loop
 from graphbench.training.evaluate import evaluate_run, write_run_predictions
 from graphbench.training.loop import TrainingLoop
-from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.run import train
+from graphbench.training.settings import MixtureSchedule, mixture_weights
 
 TINY = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4, "training.log_every": 1}
 TRACES = ["clrs/bfs", "clrs/minimum"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphbench.training.schedule import learning_rate_factor
+from graphbench.training.settings import learning_rate_factor
 
 
 def test_warmup_rises_to_one_and_cosine_falls_to_zero():

@@ -26,8 +26,7 @@ from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.quantisation import columns
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, move, standard_fields
-from graphbench.data.components.domain import find
-from graphbench.data.components.series_topology import graph_of_series
+from graphbench.data.components.domain import find, topology_of
 from graphbench.data.store.casting import compact
 
 _SIZES = 4  # shared tensors are kept for this many batch sizes (and devices)
@@ -215,7 +214,7 @@ def build_topology(card: Card) -> Samples:
         CardError: If a parameter is unknown or out of range, or the graph does not fit the card.
     """
     assert card.series is not None
-    built = graph_of_series(card)
+    built = topology_of(card)
     fixed = tuple(f for f in card.features if f.name in card.series.fixed)
     schema = Schema(fixed, card.directed)
     problem = "" if {f.name for f in fixed} == set(built.values) else f"it gives {', '.join(sorted(built.values))}"

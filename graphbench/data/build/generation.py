@@ -37,6 +37,7 @@ from graphbench.data.components.domain import domain_module
 from graphbench.data.store.files import map_arrays
 from graphbench.data.store.labels import require_agreement, with_labels
 from graphbench.data.store.layout import (
+    Manifest,
     about_graphs,
     about_labels,
     dataset_folder,
@@ -46,7 +47,6 @@ from graphbench.data.store.layout import (
     require_data_of,
     work_folder,
 )
-from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import (
     SplitTask,
     build_shard,

@@ -24,8 +24,7 @@ from graphbench.data.build.label_tables import (
 )
 from graphbench.data.components.domain import find
 from graphbench.data.components.generators import Labeller
-from graphbench.data.store.layout import dataset_folder, label_folder, library_versions
-from graphbench.data.store.manifest import Manifest
+from graphbench.data.store.layout import Manifest, dataset_folder, label_folder, library_versions
 from graphbench.data.store.shards import stored_samples
 
 

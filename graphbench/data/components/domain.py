@@ -14,13 +14,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
+from pydantic import ValidationError
+
 from graphbench.core.errors import CardError, PluginError
 from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin, owner_in_words, place_of
 from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
+from graphbench.core.validation import explain
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.arrays.samples import Samples
     from graphbench.data.components.environments import Environment, Tokenizer
     from graphbench.data.components.exporters import Exporter
     from graphbench.data.components.field_conventions import FieldConvention
@@ -281,3 +285,18 @@ def rules_of(card: Card) -> dict[str, Rule]:
         except CardError as error:
             raise CardError(f"{card.path} ({card.address}): task.rules.{name}: {error}") from error
     return rules
+
+
+def topology_of(card: Card) -> Samples:
+    """Return the graph that all samples of a card with a series share, as its topology builds it.
+
+    Raises:
+        CardError: If the topology does not exist, or a parameter is unknown or out of range.
+    """
+    assert card.series is not None
+    topology = find("topology", card.series.topology)
+    try:
+        parameters = topology.parameters.model_validate(card.series.parameters)
+    except ValidationError as error:
+        raise CardError(f"{card.path} ({card.id}, series): {explain(error, topology.parameters)}") from error
+    return topology.build(parameters)

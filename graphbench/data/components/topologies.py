@@ -1,4 +1,4 @@
-"""Structures: graphs that all samples of a dataset share, built from parameters and never stored."""
+"""Topologies: graphs that all samples of a dataset share, built from parameters and never stored."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from graphbench.data.arrays.texts import stored_names_of
 from graphbench.data.store.content import first_graphs_hash, labelled_hash
 from graphbench.data.store.files import map_arrays
 from graphbench.data.store.labels import has_edge_labels
-from graphbench.data.store.layout import find_file, label_folder, require_data_of
-from graphbench.data.store.manifest import MANIFEST, Manifest
+from graphbench.data.store.layout import MANIFEST, Manifest, find_file, label_folder, require_data_of
 from graphbench.data.store.shards import arrays_of_split
 
 _LOG = logging.getLogger(__name__)
