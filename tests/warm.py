@@ -1,7 +1,8 @@
-"""Fresh runs of Python that need not import PyTorch Geometric: they are forked from a process that has.
+"""Fresh runs of Python that need not import large libraries: they are forked from a process that has.
 
-The import takes about five seconds, longer than most commands. graphbench itself is imported by every run anew, so
-plug-ins, environment and registries are those of a new process. What a test says of start-up, signals, encodings or
+PyTorch Geometric alone takes about five seconds, longer than most commands; Numba prepares its tables of types in
+another second. graphbench itself is imported by every run anew, so plug-ins, environment and registries are those of
+a new process. What a test says of start-up, signals, encodings or
 closed pipes needs a real one. No bytecode is written: a module that a test writes twice in one second, in
 the same length, would keep its old code.
 """
@@ -21,7 +22,12 @@ from pathlib import Path
 
 _SERVER = """
 import json, os, sys
-import torch_geometric.data
+import h5py, networkx, numba.core.caching, pydantic, rich.console, rich.progress, rich.table, rich.traceback
+import safetensors.numpy, scipy.special, scipy.stats, torch_geometric.data, typer.testing, yaml
+from numba.core.registry import cpu_target
+
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
 
 def serve(words, env, cwd, out, err):
     import atexit, runpy, threading, traceback, types
@@ -30,6 +36,7 @@ def serve(words, env, cwd, out, err):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    numba.core.config.reload_config()
     sys.path[:0] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     code = 0
     try:

@@ -97,7 +97,7 @@ def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(
         watched.held(future)
         wait_until(lambda: len(list(root.rglob("0*.h5"))) >= 5)
         scheduler.kill()
-        with pytest.raises(ClusterError, match=r"scheduler at tcp://.* went away; finished work is kept: run the same"):
+        with pytest.raises(ClusterError, match=r"tcp://.* went away.*run the same"):
             future.result(timeout=200)
     kept = {int(path.name[:9]) for path in root.rglob("0*.h5")}
     assert kept == {0, 20, 40, 60, 80}
@@ -122,7 +122,7 @@ def test_a_scheduler_that_hangs_is_reported(
         future = thread.submit(build, watched_card, tmp_path / "hung", place)
         watched.held(future)
         scheduler.send_signal(signal.SIGSTOP)
-        with pytest.raises(ClusterError, match=r"scheduler at tcp://.* went away; finished work is kept"):
+        with pytest.raises(ClusterError, match=r"tcp://.* went away"):
             future.result(timeout=200)
         started = time.monotonic()
         with pytest.raises(ClusterError, match="no Dask scheduler answers"):

@@ -204,7 +204,7 @@ def test_what_ended_is_handed_out_before_an_error_is_raised(
 
 def test_no_scheduler_and_no_dask_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster.connect, "__defaults__", (1.0,))  # seconds that a scheduler has to answer
-    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:9"):
         make_execution(lambda *_: 1.0, 1, "tcp://127.0.0.1:9", Limits(), tmp_path)
     with pytest.raises(ClusterError, match=r"nowhere\.json is no scheduler file"):
         make_execution(lambda *_: 1.0, 1, str(tmp_path / "nowhere.json"), Limits(), tmp_path)

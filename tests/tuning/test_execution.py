@@ -285,7 +285,7 @@ def test_a_method_that_cannot_travel_is_a_clear_error(start: Start, tmp_path: Pa
 
     execution = start(Broken())
     execution.start(_job(tmp_path))
-    with pytest.raises(TuningError, match="cannot load the training method: ValueError"):
+    with pytest.raises(TuningError, match=r"cannot load.*ValueError"):
         _ended(execution)
 
 
