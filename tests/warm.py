@@ -44,9 +44,15 @@ def serve(words, env, cwd, out, err):
             sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         else:
-            sys.argv = ["-c", *words[2:]]
             main = sys.modules["__main__"] = types.ModuleType("__main__")
-            exec(compile(words[1], "<string>", "exec"), main.__dict__)
+            if words[0] == "-c":
+                sys.argv, source, name = ["-c", *words[2:]], words[1], "<string>"
+            else:
+                sys.argv, name = words, words[0]
+                sys.path[0], main.__file__ = os.path.dirname(name), name
+                with open(name, encoding="utf-8") as file:
+                    source = file.read()
+            exec(compile(source, name, "exec"), main.__dict__)
     except SystemExit as stop:
         code = stop.code
     except BaseException:
@@ -86,10 +92,10 @@ def run_python(
     cwd: Path | None = None,
     timeout: float = 240.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``-m module ...`` or ``-c code ...`` as a new process would, and return its exit code and what it printed.
+    """Run ``-m module ...``, ``-c code ...`` or a script as a new process would, and return its exit code and output.
 
     Args:
-        words: What follows ``python``.
+        words: What follows ``python``; a script is given by its absolute path.
         env: Variables of the environment; None for those of this process.
         cwd: Folder that it runs in; None for that of this process.
         timeout: Seconds after which the run counts as hanging.
@@ -97,7 +103,7 @@ def run_python(
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     words = [str(word) for word in words]
-    assert words[0] in ("-m", "-c"), words
+    assert words[0] in ("-m", "-c") or Path(words[0]).is_absolute(), words
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
         out.touch()

@@ -81,9 +81,12 @@ def test_a_shard_that_kills_its_workers_is_reported(
             build(watched_card, tmp_path, address)
     finally:
         running.scheduler.allowed_failures = before
-    message = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    # Dask blames a worker's death on the shards that wait there, too: one of them may be the first to fail three times.
+    message = (
+        r"^algoreas/toy train: samples \d+ to \d+ failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    )
     assert re.search(message, str(failure.value))
-    assert 1 <= watched.drawn().count(40) <= 3  # dask blames a worker's death on what waits there, too
+    assert 1 <= watched.drawn().count(40) <= 3
 
 
 def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(

@@ -240,7 +240,7 @@ def test_steps_of_trials_that_are_ended_are_those_of_their_last_checkpoint(tmp_p
             return int((folder / f"{seed}").read_text())
 
     space = {"kind": {"type": "categorical", "choices": ["a", "b"]}}
-    best = _optimize(tmp_path, Slow(), space=space, method="random", trial_limit=1.0, seed=3)
+    best = _optimize(tmp_path, Slow(), space=space, method="random", trial_limit=3.0, seed=3)
     assert {trial.config["kind"]: (trial.status, trial.steps) for trial in best.trials} == {
         "a": (Status.SUCCESS, 27),
         "b": (Status.TIMEOUT, 20),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,8 @@ from graphbench.training.run import fit
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import to_plain
 from graphbench.tuning.space_file import load_tuning_file
+
+from ..warm import run_python
 
 SPACE = {
     "training.lr": {"type": "float", "range": [1e-4, 1e-1], "log": True},
@@ -209,6 +209,6 @@ if __name__ == "__main__":
     seen = []
     for result in ("raise ValueError('no')", "return config['x']", "return config['x'] + 0", "return config['x'] + 0"):
         script.write_text(words.replace("RESULT", result))
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+        done = run_python([script])
         seen.append((done.returncode, "train of the script changed" in done.stderr))
     assert seen == [(1, False), (0, False), (0, True), (0, False)]

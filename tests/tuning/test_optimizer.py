@@ -296,7 +296,7 @@ def test_all_kinds_of_failure_leave_the_run_going(tmp_path: Path) -> None:
         if config["how"] == "memory":
             raise MemoryError
         if config["how"] == "grow":
-            kept = [bytearray(b"x") * 2**20 * 20 for _ in range(100)]
+            kept = [bytearray(b"x") * 2**20 * 20 for _ in range(20)]
             time.sleep(20)
             return float(len(kept))
         if config["how"] == "die":
@@ -350,16 +350,20 @@ def test_a_model_that_cannot_be_made_is_a_clear_error_after_the_result(tmp_path:
 
 
 def test_time_runs_over_restarts_and_cuts_trials_that_run(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
     def train(config: dict[str, Any], seed: int, budget: int) -> float:
-        time.sleep(0.4)
+        with calls.open("a") as file:
+            file.write("x")
+        time.sleep(600 if calls.stat().st_size == 3 else 0.4)  # the second trial of the run is the one that is cut
         return float(config["lr"])
 
     started = time.monotonic()
     Optimizer(settings(tmp_path / "before", method="random", trials=1), train).optimize(report=False)
-    limit = 1.5 * (time.monotonic() - started) + 1.0  # a busy machine needs seconds to start a process
+    limit = 2.5 * (time.monotonic() - started) + 1.0  # a busy machine needs seconds to start a process
     run = settings(tmp_path / "run", method="random", trials=500)
     first = Optimizer(run | {"walltime_limit": limit}, train).optimize(report=False)
-    assert 1 <= len(first.trials) <= limit / 0.4
+    assert len(first.trials) == 1
     events = [event["event"] for event in read_journal(tmp_path / "run")]
     assert events.count("asked") == events.count("finished") + 1
 
@@ -410,9 +414,11 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
         _optimize(tmp_path)
 
 
-def test_overhead_of_a_trial_is_small(finished: Best) -> None:
+def test_the_overhead_of_trials_is_a_part_of_the_time(finished: Best) -> None:
     result = json.loads((finished.path / "result.json").read_text())
-    assert 0 < result["seconds"]["overhead_per_trial"] < 1.0
+    seconds, trials = result["seconds"], len(result["trials"])
+    rounding = 0.001 * trials
+    assert 0 < seconds["overhead_per_trial"] * trials <= seconds["wall"] - seconds["training"] + rounding
 
 
 def test_the_package_loads_neither_smac_nor_dask_for_tuning_to_be_there() -> None:
