@@ -68,7 +68,7 @@ def server(monkeypatch):
     monkeypatch.setattr(downloads, "_PAUSE", 0.0)
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found.port = running.server_address[1]
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield found
     running.shutdown()

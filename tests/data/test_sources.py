@@ -221,7 +221,7 @@ def archive(tmp_path):
             requests.append(words)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(web)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_address[1]}/paths.zip"
     yield Download(url, len(held.getvalue()), hashlib.sha256(held.getvalue()).hexdigest()), requests
