@@ -418,7 +418,7 @@ def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path
     assert splits.card.address == "layers/toy:one@complement" and splits.card.representation == "complement"
     assert graphbench.list_datasets("layers/toy@complement") == ["layers/toy@complement"]
     assert catalog().card("layers/toy:one@complement").stored_schema == card.with_task("one").sample_schema
-    with pytest.raises(UnknownDataset, match="representation 'complemen'.*'complement'"):
+    with pytest.raises(UnknownDataset, match=r"representation 'complemen'.*'complement'"):
         graphbench.card("layers/toy:one@complemen")
     with pytest.raises(UnknownDataset, match="it has none"):
         graphbench.card("mst_easy@vg")
