@@ -597,6 +597,11 @@ def _long_line_of_labels(folder: Path) -> Path:
     return _written(folder / "t.csv.xz", head + lzma.compress(b"1" * (1 << 25), preset=0) * 128)
 
 
+def _blanks(path: Path, pack: Callable[[bytes], bytes]) -> Path:
+    """Write a formula of 5 GB of blanks in 40 compressed streams."""
+    return _written(path, pack(b"p cnf 1 1\n1 0\n" + b" " * (1 << 27)) * 40)
+
+
 def _wide_xz(folder: Path) -> Path:
     """Write a formula whose decoder needs a dictionary of 1.5 GB."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20}]
@@ -743,8 +748,7 @@ def _hostile() -> Iterator[tuple[str, Build, Read]]:
     yield "gbd-csv: an open quote", lambda f: _written(f / "g.csv", 'hash,x\n"' + "a,\n" * (1 << 20)), _gbd
 
     for ending, pack in ((".bz2", bz2.compress), (".xz", lzma.compress), (".gz", gzip.compress)):
-        blank = pack(b"p cnf 1 1\n1 0\n" + b" " * (1 << 27))
-        yield f"formula: blanks in {ending}", lambda f, e=ending, c=blank: _written(f / f"f.cnf{e}", c * 40), _formula
+        yield f"formula: blanks in {ending}", lambda f, e=ending, p=pack: _blanks(f / f"f.cnf{e}", p), _formula
     yield "formula: a dictionary of 1.5 GB", _wide_xz, _formula
     yield (
         "formula: variables that no clause has",

@@ -53,7 +53,7 @@ def test_alone_there_is_nothing_to_say(site: Path) -> None:
 @pytest.mark.parametrize("last", [False, True])
 def test_mixed_files_are_refused_whichever_came_last(site: Path, last: bool) -> None:
     add_other(site, last=last)
-    with pytest.raises(InstallationError, match=f"graphbench and graphbench-lib are both installed .*{REMEDY}"):
+    with pytest.raises(InstallationError, match=f"graphbench and graphbench-lib.*{REMEDY}"):
         check_installation(site / "graphbench", [])
     of_ours = "graphbench.catalog.names" if last else "graphbench"
     found = run(site, "-c", f"import {of_ours}")

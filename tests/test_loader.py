@@ -93,7 +93,7 @@ def test_splits_can_be_pickled(root: Path) -> None:
 
 def test_unknown_splits(root: Path) -> None:
     splits = load("mst_easy", root)
-    with pytest.raises(CardError, match="no split 'valid'; it has train, val, test, n192"):
+    with pytest.raises(CardError, match=r"'valid'.*train, val, test, n192"):
         splits["valid"]
     with pytest.raises(CardError, match="no ood split 'train'; it has n192, n256"):
         splits.ood["train"]
@@ -107,9 +107,9 @@ def test_unknown_splits(root: Path) -> None:
 
 def test_splits_away_from_training_are_items(root: Path) -> None:
     splits = Loader("algoreas/mst_easy", root=root, limit=2, workers=1).load(())
-    with pytest.raises(AttributeError, match=r"of that name is splits\['n256'\] or splits\.ood\['n256'\]$"):
+    with pytest.raises(AttributeError, match=r"splits\['n256'\] or splits\.ood\['n256'\]$"):
         splits.n256  # noqa: B018
-    with pytest.raises(AttributeError, match="no attribute 'tests'; its splits are train, val, test, n192"):
+    with pytest.raises(AttributeError, match=r"'tests'.*train, val, test, n192"):
         splits.tests  # noqa: B018
     assert not hasattr(splits, "n192") and hasattr(splits, "train")
     assert pickle.loads(pickle.dumps(splits)).card == splits.card
@@ -175,7 +175,7 @@ def test_several_names_give_a_mapping(root: Path, name: Any, ids: list[str]) -> 
 
 
 def test_unknown_name_suggests(root: Path) -> None:
-    with pytest.raises(UnknownDataset, match="unknown dataset 'algoreas/mst_esay'; did you mean 'algoreas/mst_easy'"):
+    with pytest.raises(UnknownDataset, match=r"unknown dataset 'algoreas/mst_esay'.*'algoreas/mst_easy'"):
         Loader("algoreas/mst_esay", root=root)
 
 
@@ -195,17 +195,17 @@ def test_limits_per_split(root: Path) -> None:
     [
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         ({"limit": {"train": 5, "val": -1}}, ValueError, "limit must be at least 1, got -1"),
-        ({"limit": "10"}, TypeError, "limit must be a whole number, got '10'; None takes every sample"),
+        ({"limit": "10"}, TypeError, "limit.*'10'.*None"),
         ({"limit": 1.5}, TypeError, "limit must be a whole number, got 1.5"),
         ({"limit": 0}, ArgumentError, "limit must be at least 1, got 0"),
         ({"limit": "10"}, ArgumentError, "limit must be a whole number"),
         ({"limit": True}, ArgumentError, "limit must be a whole number, got True"),
         ({"limit": {"train": True}}, ArgumentError, "limit must be a whole number, got True"),
-        ({"limit": {"train": None}}, TypeError, "got None; leave 'train' out to take it whole"),
+        ({"limit": {"train": None}}, TypeError, "got None; leave 'train' out"),
         ({"workers": 0}, GenerationError, "workers must be at least 1, got 0"),
         ({"workers": True}, ArgumentError, "workers must be a whole number, got True"),
-        ({"workers": "2"}, TypeError, "workers must be a whole number, got '2'; None for all cores"),
-        ({"limit": {"trian": 5}}, CardError, "limit names the split 'trian', which none of algoreas/mst_easy has"),
+        ({"workers": "2"}, TypeError, "workers.*'2'.*None"),
+        ({"limit": {"trian": 5}}, CardError, "limit.*'trian'.*algoreas/mst_easy"),
     ],
 )
 def test_bad_numbers_are_told_before_any_work(

@@ -71,7 +71,7 @@ def test_star_import_gives_the_exported_names() -> None:
 
 
 def test_unknown_attribute_lists_the_exported_names() -> None:
-    with pytest.raises(AttributeError, match=r"has no attribute 'Lodaer'; it exports .*Loader"):
+    with pytest.raises(AttributeError, match=r"attribute 'Lodaer'.*Loader"):
         graphbench.Lodaer  # noqa: B018
 
 
@@ -88,7 +88,7 @@ def test_error_classes_share_a_base_and_keep_their_messages() -> None:
 
 def test_missing_data_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "graphbench")
-    with pytest.raises(FileNotFoundError, match="'datasets' is missing from this installation; reinstall graphbench"):
+    with pytest.raises(FileNotFoundError, match=r"'datasets'.*reinstall"):
         resources.datasets_dir()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,11 +97,7 @@ def environment(package, *plugins, **others):
 def run(package, code, *plugins, expect=0, **others):
     """Return what a script prints and what it logs."""
     words = ["-c", code] if isinstance(code, str) else [str(word) for word in code]
-    env = environment(package, *plugins, **others)
-    if words[0] in ("-c", "-m"):
-        done = run_python(words, env)
-    else:
-        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)
+    done = run_python(words, environment(package, *plugins, **others))
     assert done.returncode == expect, done.stderr
     return done.stdout, done.stderr
 
@@ -610,9 +604,7 @@ def test_a_generator_that_raises_no_exception_is_an_error_of_the_command(package
     (package / "domain.py").write_text(
         WEIRD + source.replace("    count = len(indices)\n", f"    raise {raised}\n    count = len(indices)\n", 1)
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "graphbench", "generate", "toys/paths", "--root", str(tmp_path), "--workers", workers],
-        env=environment(package, "toys_benchmark"), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ["-m", "graphbench", "generate", "toys/paths", "--root", str(tmp_path), "--workers", workers]
+    done = run_python(words, environment(package, "toys_benchmark"))
     assert done.returncode in (1, 2) and done.stdout == ""
     assert f"{raised.partition('(')[0]}: " in done.stderr and "Traceback" not in done.stderr

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .warm import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 COMMANDS = """
@@ -220,15 +220,14 @@ def home(tmp_path_factory) -> Path:
 
 def run(home: Path, *commands: list[str]) -> str:
     """Return what commands print, all in one process that loads the plug-in."""
-    return run_python(home, COMMANDS, json.dumps(commands))
+    return run_code(home, COMMANDS, json.dumps(commands))
 
 
-def run_python(home: Path, code: str, *arguments: str) -> str:
+def run_code(home: Path, code: str, *arguments: str) -> str:
     """Return what a script prints that loads the plug-in."""
     folders = os.pathsep.join([str(home), str(REPOSITORY)])
     environment = {**os.environ, "PYTHONPATH": folders, "GRAPHBENCH_PLUGINS": "drawn_graphs"}
-    words = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=home)
+    done = run_python(["-c", code, *arguments], environment, home)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
@@ -287,7 +286,7 @@ for attempt in (
 """
     (home / "graph.yaml").write_text("model: {processor: gin, hidden: 8}\n")
     (home / "table.yaml").write_text("model: {kind: tabular, processor: linear}\n")
-    told = run_python(home, "import graphbench.core.errors\n" + code).splitlines()
+    told = run_code(home, "import graphbench.core.errors\n" + code).splitlines()
     assert told[0] == "drawn/random has no output 'label'; it has none"
     assert [line.endswith("the features hold no output, so there is nothing to predict") for line in told[1:]] == [
         True,

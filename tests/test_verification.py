@@ -162,7 +162,7 @@ def test_an_error_in_a_function_of_the_domain_is_a_failed_row(part, monkeypatch,
 def test_a_generator_of_too_few_graphs_is_named(monkeypatch, tmp_path):
     real = generators.GENERATORS["mst"].generate
     with_generator(monkeypatch, "mst", lambda parameters, key, i, a: real(parameters, key, i[1:], a[1:]))
-    with pytest.raises(GenerationError, match=r"algoreas\.mst returned wrong graphs: .* 64 graphs are asked for"):
+    with pytest.raises(GenerationError, match=r"algoreas\.mst returned wrong graphs:.*64 graphs"):
         verify("algoreas/mst_easy", root=tmp_path, samples=4, splits=("val",), progress=False)
 
 
@@ -218,12 +218,12 @@ def test_stored_first_graphs_are_compared_with_the_card(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"metrics": {"primary": "f11"}}, "metrics: unknown metric 'f11'; did you mean 'f1'"),
-        ({"metrics": {"primary": "f1", "also": ["mae"]}}, "metrics: the metric 'mae' cannot score 'in_tree'"),
-        ({"directed": True}, "directed is true, but algoreas.mst draws undirected graphs; write directed: false"),
+        ({"metrics": {"primary": "f11"}}, "metric 'f11'.*'f1'"),
+        ({"metrics": {"primary": "f1", "also": ["mae"]}}, "metric 'mae' cannot score 'in_tree'"),
+        ({"directed": True}, "directed is true, but algoreas.mst.*false"),
         (
             {"generator": "algoreas.topological_sort", "metrics": {"primary": "f1"}},
-            "directed is false, but algoreas.topological_sort draws directed graphs; write directed: true",
+            "directed is false, but algoreas.topological_sort.*true",
         ),
         ({"generator": "algoreas.mtsp"}, "generator 'algoreas.mtsp' does not exist"),
         ({"parameters": {"nodes": 8}}, "the key 'models' is missing"),

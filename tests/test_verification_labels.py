@@ -157,7 +157,7 @@ def test_what_is_measured_of_tasks(toy):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"effort": {"stesp": 1}}, r"labels co\.mis\): unknown key 'stesp'; did you mean 'steps'"),
+        ({"effort": {"stesp": 1}}, r"labels co\.mis\): unknown key 'stesp'.*'steps'"),
         ({"labeller": "co.msi"}, "labeller 'co.msi' does not exist"),
     ],
 )
@@ -170,10 +170,10 @@ def test_labels_that_do_not_fit_their_labeller_are_found(make_labelled, changes,
 @pytest.mark.parametrize(
     ("task", "metric", "words"),
     [
-        ("mis_size", "f1", r"co/toy:mis_size\): metrics: the metric 'f1' cannot score 'mis_value'"),
-        ("mis", "f1", r"co/toy:mis\): metrics: the metric 'f1' scores predictions, not solutions"),
-        ("mis", "set_sise", r"co/toy:mis\): metrics: unknown metric 'set_sise'; did you mean 'set_size'"),
-        ("mis_size", "set_size", r"the metric 'set_size' cannot score 'mis_value'"),
+        ("mis_size", "f1", r"co/toy:mis_size.*'f1' cannot score 'mis_value'"),
+        ("mis", "f1", r"co/toy:mis\).*'f1' scores predictions"),
+        ("mis", "set_sise", r"co/toy:mis\).*'set_sise'.*'set_size'"),
+        ("mis_size", "set_size", "'set_size' cannot score 'mis_value'"),
     ],
 )
 def test_metrics_of_every_task_are_checked(make_labelled, task, metric, words):

@@ -1,7 +1,8 @@
-"""Fresh runs of Python that need not import PyTorch Geometric: they are forked from a process that has.
+"""Fresh runs of Python that need not import large libraries: they are forked from a process that has.
 
-The import takes about five seconds, longer than most commands. graphbench itself is imported by every run anew, so
-plug-ins, environment and registries are those of a new process. What a test says of start-up, signals, encodings or
+PyTorch Geometric alone takes about five seconds, longer than most commands; Numba prepares its tables of types in
+another second. graphbench itself is imported by every run anew, so plug-ins, environment and registries are those of
+a new process. What a test says of start-up, signals, encodings or
 closed pipes needs a real one. No bytecode is written: a module that a test writes twice in one second, in
 the same length, would keep its old code.
 """
@@ -21,7 +22,12 @@ from pathlib import Path
 
 _SERVER = """
 import json, os, sys
-import torch_geometric.data
+import h5py, networkx, numba.core.caching, pydantic, rich.console, rich.progress, rich.table, rich.traceback
+import safetensors.numpy, scipy.special, scipy.stats, torch_geometric.data, typer.testing, yaml
+from numba.core.registry import cpu_target
+
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
 
 def serve(words, env, cwd, out, err):
     import atexit, runpy, threading, traceback, types
@@ -30,6 +36,7 @@ def serve(words, env, cwd, out, err):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    numba.core.config.reload_config()
     sys.path[:0] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     code = 0
     try:
@@ -37,9 +44,15 @@ def serve(words, env, cwd, out, err):
             sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         else:
-            sys.argv = ["-c", *words[2:]]
             main = sys.modules["__main__"] = types.ModuleType("__main__")
-            exec(compile(words[1], "<string>", "exec"), main.__dict__)
+            if words[0] == "-c":
+                sys.argv, source, name = ["-c", *words[2:]], words[1], "<string>"
+            else:
+                sys.argv, name = words, words[0]
+                sys.path[0], main.__file__ = os.path.dirname(name), name
+                with open(name, encoding="utf-8") as file:
+                    source = file.read()
+            exec(compile(source, name, "exec"), main.__dict__)
     except SystemExit as stop:
         code = stop.code
     except BaseException:
@@ -79,10 +92,10 @@ def run_python(
     cwd: Path | None = None,
     timeout: float = 240.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``-m module ...`` or ``-c code ...`` as a new process would, and return its exit code and what it printed.
+    """Run ``-m module ...``, ``-c code ...`` or a script as a new process would, and return its exit code and output.
 
     Args:
-        words: What follows ``python``.
+        words: What follows ``python``; a script is given by its absolute path.
         env: Variables of the environment; None for those of this process.
         cwd: Folder that it runs in; None for that of this process.
         timeout: Seconds after which the run counts as hanging.
@@ -90,7 +103,7 @@ def run_python(
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     words = [str(word) for word in words]
-    assert words[0] in ("-m", "-c"), words
+    assert words[0] in ("-m", "-c") or Path(words[0]).is_absolute(), words
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
         out.touch()

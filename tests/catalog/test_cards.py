@@ -223,12 +223,12 @@ def test_circular_like(write_family: Callable[..., tuple[Card, ...]], splits: di
 def test_a_misspelt_section_is_reported_before_the_splits_that_it_hides(tmp_path: Path) -> None:
     path = tmp_path / "toy.yaml"
     path.write_text("splitz: {train: {count: 3}, test: {count: 1}}\nood: {n40: {count: 2, like: test}}\n")
-    with pytest.raises(CardError, match=r"unknown key 'splitz'; did you mean 'splits'\? \(keys: version, "):
+    with pytest.raises(CardError, match=r"unknown key 'splitz'.*'splits'"):
         load_family(path)
 
 
 def test_like_of_a_missing_split(write_family: Callable[..., tuple[Card, ...]]) -> None:
-    with pytest.raises(CardError, match="split 'val' is like 'trian', which does not exist"):
+    with pytest.raises(CardError, match="split 'val' is like 'trian'"):
         write_family(splits={**SPLITS, "val": {"count": 1, "like": "trian"}})
 
 
@@ -325,7 +325,7 @@ def test_unknown_generator(name: str, expected: str) -> None:
 
 
 def test_unknown_split_lists_those_there_are(write_family: Callable[..., tuple[Card, ...]]) -> None:
-    with pytest.raises(CardError, match="algoreas/toy has no split 'valid'; it has train, val, test"):
+    with pytest.raises(CardError, match=r"split 'valid'.*train, val, test"):
         write_family()[0].split("valid")
 
 

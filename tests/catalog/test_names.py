@@ -98,7 +98,7 @@ def test_a_family_of_several_domains_is_not_chosen_silently() -> None:
         Named("zoo/pets", family="pets", domain="zoo"),
     ]
     catalog = Catalog(cast("list[Card]", cards))
-    with pytest.raises(UnknownDataset, match=r"'pets'; did you mean 'home/pets' or 'zoo/pets'\?"):
+    with pytest.raises(UnknownDataset, match=r"'pets'.*'home/pets' or 'zoo/pets'"):
         catalog.resolve("pets")
     assert catalog.resolve("home/pets") == ["home/pets_cat", "home/pets_dog"]
     assert catalog.resolve("zoo/pets") == ["zoo/pets"]

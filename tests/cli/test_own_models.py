@@ -136,11 +136,11 @@ def test_files_of_several_outputs_come_back_by_name(write_family, root, tmp_path
     np.savez(path, in_tree=np.zeros(3), model=np.zeros(4, int))
     with pytest.raises(
         EvaluationError,
-        match=r"val\.npz has 3 rows, algoreas/toy val has [0-9]+ items of its edges here; write",
+        match=r"val\.npz has 3 rows, algoreas/toy val has [0-9]+",
     ):
         task.score_file(path, split)
     np.savez(path, in_tree=np.zeros(3))
-    with pytest.raises(EvaluationError, match=r"has no array 'model', only 'in_tree'; save one array per output"):
+    with pytest.raises(EvaluationError, match=r"array 'model', only 'in_tree'.*save"):
         task.score_file(path, split)
 
 
@@ -247,9 +247,9 @@ def test_the_budget_that_is_stated_decides_what_the_report_says(root, tmp_path, 
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ({"accuracy": 1.7}, "test: accuracy is 1.7, outside its range from 0 to 1"),
-        ({"accuracy": -0.1}, "test: accuracy is -0.1, outside its range"),
-        ({"macro_f1": 1e308}, "test: macro_f1 is 1e\\+308, outside its range"),
+        ({"accuracy": 1.7}, "accuracy is 1.7.*0 to 1"),
+        ({"accuracy": -0.1}, "accuracy is -0.1"),
+        ({"macro_f1": 1e308}, "macro_f1 is 1e\\+308"),
         ({"accuracy": float("nan")}, "accuracy"),
         ({"own": float("inf")}, "own"),
     ],
@@ -260,7 +260,7 @@ def test_scores_that_no_metric_has_are_refused(score, message, root):
 
 
 def test_records_of_nothing_or_of_odd_values_are_refused(root):
-    with pytest.raises(ResultError, match="no split was scored, so there is no record"):
+    with pytest.raises(ResultError, match="no split was scored"):
         RunRecord.from_scores({}, {}, model="m")
     for stated, message in (({"seed": "a"}, "seed"), ({"steps": -1}, "steps"), ({"batch_size": 0}, "batch_size")):
         with pytest.raises(ResultError, match=message):
@@ -286,8 +286,8 @@ def test_own_models_have_the_protocol_that_they_were_trained_by(root, tmp_path):
     given = {"test": split}, {"test": {"score": 0.5}}
     assert RunRecord.of_statement(*given, Stated("mine")).protocol == "canonical"
     assert RunRecord.of_statement(*given, Stated("mine", protocol="multi_size")).protocol == "multi_size"
-    with pytest.raises(ResultError, match="'canonicl' is stated; runs on clrs/bfs have canonical or multi_size"):
+    with pytest.raises(ResultError, match=r"'canonicl'.*canonical or multi_size"):
         RunRecord.of_statement(*given, Stated("mine", protocol="canonicl"))
     trees = graphbench.card("algoreas/mst_easy")
-    with pytest.raises(ResultError, match="'canonical' is stated; runs on algoreas/mst_easy have none"):
+    with pytest.raises(ResultError, match=r"'canonical'.*algoreas/mst_easy have none"):
         require_protocol(trees, "canonical")

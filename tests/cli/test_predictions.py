@@ -67,7 +67,7 @@ def test_answers_are_scored_by_split_and_size(ending, tmp_path):
         "test": pytest.approx(5 / 6), **{f"test_n{size}": float(size < 9) for size in range(4, 10)}
     }  # fmt: skip
     path.write_text("\n".join(rows[:-1]))
-    with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* give the --limit"):
+    with pytest.raises(EvaluationError, match=r"5 answers.*6 prompts.*--limit"):
         scored("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
 
 
@@ -133,9 +133,7 @@ def test_answers_that_name_no_class_are_wrong_and_counted(words, tmp_path, caplo
     assert score["accuracy"] == pytest.approx(0.8) and score.graphs == 10
     assert f"2 of 10 answers name no class and count as wrong, the first in line 4 of {path}: 'cousin'" in caplog.text
     path.write_text("\n".join(["6"] * 10))
-    with pytest.raises(
-        EvaluationError, match=r"no answer names a class of 'answer', such as '6'; it is one of father, mo"
-    ):
+    with pytest.raises(EvaluationError, match=r"'answer', such as '6'.*father"):
         scored("clutrr/gen_23", "test", path, "probability", **options)
 
 
@@ -161,7 +159,7 @@ def test_solutions_and_scores_of_graphs_are_scored(task, tmp_path):
     found = scored(address, "test", path, "logit", **options)["test"]
     assert found == graphbench.Evaluator(address).evaluate(batch, scores)
     np.save(path, scores[:-1])
-    with pytest.raises(EvaluationError, match=r"own.npy has 847 rows, the graphs of co/ba_small:.* one row per node"):
+    with pytest.raises(EvaluationError, match=r"own.npy has 847 rows.*co/ba_small"):
         scored(address, "test", path, "logit", **options)
     np.save(path, np.full_like(scores, np.nan))
     with pytest.raises(DecodingError, match=r"node 0 of graph 0 is \[?nan"):

@@ -75,12 +75,10 @@ def test_process_0_alone_saves_records(calls, tmp_path, monkeypatch, rank, saves
 
 def test_published_files_stand_for_one_dataset(calls, tmp_path):
     options = {"seeds": None, "output": tmp_path, "records": None, "source": "official", "folder": tmp_path, **OPTIONS}
-    with pytest.raises(
-        ConfigError, match="files of a source stand for one dataset, not for the group clrs30; name one"
-    ):
+    with pytest.raises(ConfigError, match=r"group clrs30.*name one"):
         train_seeds("clrs30", "mpnn", **options)
     with pytest.raises(ConfigError, match="not for 2 datasets; name one"):
         train_seeds(["clrs/bfs", "clrs/dfs"], "mpnn", **options)
-    with pytest.raises(ArgumentError, match="source='official' is unknown for algoreas/mst_easy"):
+    with pytest.raises(ArgumentError, match=r"source='official'.*algoreas/mst_easy"):
         train_seeds("mst_easy", "gin", **options)
     assert calls.trained == []

@@ -67,7 +67,7 @@ def test_a_minimal_card_shows_no_empty_parts(toy, capsys, tmp_path):
     ("changes", "words"),
     [
         ({"metrics": {"primary": "f11"}}, "unknown metric 'f11'; did you mean 'f1'"),
-        ({"directed": True}, "directed is true, but algoreas.mst draws undirected graphs"),
+        ({"directed": True}, "directed is true, but algoreas.mst"),
     ],
 )
 def test_info_refuses_a_card_that_does_not_fit(toy, tmp_path, changes, words):
@@ -78,10 +78,10 @@ def test_info_refuses_a_card_that_does_not_fit(toy, tmp_path, changes, words):
 
 def test_generation_refuses_an_unknown_metric_or_kind_of_task_before_any_work(toy, tmp_path):
     card = toy(metrics={"primary": "f11"})
-    with pytest.raises(CardError, match=r"metrics: unknown metric 'f11'; did you mean 'f1'"):
+    with pytest.raises(CardError, match=r"metric 'f11'.*'f1'"):
         generated.generate_one(card, ["train"], tmp_path / "data", None, 1)
     card = toy(task={"type": "predikt"})
-    with pytest.raises(CardError, match=r"unknown type of task 'predikt'; did you mean 'predict'"):
+    with pytest.raises(CardError, match=r"task 'predikt'.*'predict'"):
         generated.generate_one(card, ["train"], tmp_path / "data", None, 1)
     assert not (tmp_path / "data").exists()
 

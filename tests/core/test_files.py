@@ -42,7 +42,7 @@ def test_damaged_files_are_told_with_file_and_remedy(tmp_path: Path, content: by
 
 
 def test_missing_files_and_folders_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"a\.json does not exist; restore or remove it$"):
+    with pytest.raises(StoreError, match=r"a\.json.*restore"):
         read_json(tmp_path / "a.json")
     with pytest.raises(StoreError, match="cannot read"):
         read_json(tmp_path)

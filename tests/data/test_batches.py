@@ -206,7 +206,7 @@ def test_batches_with_a_transform_hold_the_same_graphs(root: Path) -> None:
         ({"batch_size": 2, "start": -1}, "start must be at least 0, got -1"),
         ({"batch_size": 2, "seed": -1}, "seed must be at least 0, got -1"),
         ({"batch_size": 2, "epoch": -1}, "epoch must be at least 0, got -1"),
-        ({"batch_size": 2, "share": (2, 2)}, r"share must be \(rank, world\).*got \(2, 2\)"),
+        ({"batch_size": 2, "share": (2, 2)}, r"\(rank, world\).*got \(2, 2\)"),
         ({"batch_size": 2, "share": (-1, 2)}, "share must be"),
         ({"batch_size": 2, "share": (0, 0)}, "share must be"),
     ],
@@ -220,7 +220,7 @@ def test_bad_arguments(trees: GraphDataset, options: dict[str, Any], words: str)
 @pytest.mark.parametrize("option", ["batch_size", "seed", "epoch", "start"])
 @pytest.mark.parametrize("value", [1.5, None, "1", True])
 def test_arguments_that_are_no_whole_numbers(trees: GraphDataset, option: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{option} must be a whole number, got {value!r}"):
+    with pytest.raises(TypeError, match=f"{option}.*{value!r}"):
         trees.batches(**{"batch_size": 2, option: value})
     assert len(trees.batches(**{"batch_size": 2, option: np.int64(1)})) > 0
 

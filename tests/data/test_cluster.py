@@ -216,14 +216,14 @@ def test_ctrl_c_takes_back_what_is_handed_out(
 
 def test_the_address_of_a_worker(running: Any, address: str) -> None:
     worker = next(iter(running.scheduler.workers))
-    with pytest.raises(ClusterError, match=f"{worker} is a Dask Worker; give the address of its scheduler, {address}"):
+    with pytest.raises(ClusterError, match=f"{worker}.*{address}"):
         connect(worker)
 
 
 def test_clients_that_cannot_be_used(running: Any) -> None:
     client = distributed.Client(running, set_as_default=False)
     client.close()
-    with pytest.raises(ClusterError, match="the Dask client is closed; create a new one"):
+    with pytest.raises(ClusterError, match="client is closed"):
         connect(client)
 
     async def connect_in_a_loop() -> None:
@@ -245,9 +245,7 @@ def test_other_versions_on_the_workers(
             yield Requirements(other, found.token, measure)
 
     monkeypatch.setattr(dask_pool, "shared_folder", requiring)
-    with pytest.raises(
-        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0; .*install"
-    ):
+    with pytest.raises(ClusterError, match=r"numpy [\d.]+, this machine has 0.0.*install"):
         build(watched_card, tmp_path, address)
     assert not list(tmp_path.rglob("*.h5"))
 

@@ -37,9 +37,7 @@ def test_an_address_where_nobody_answers() -> None:
     with silent_listener() as silent:
         for address in (nobody, silent):
             started = time.monotonic()
-            with pytest.raises(
-                ClusterError, match=f"no Dask scheduler answers at {address} within 0.5 s; is it running"
-            ):
+            with pytest.raises(ClusterError, match=f"{address} within 0.5 s"):
                 connect(address, timeout=0.5)
             assert time.monotonic() - started < 30
 
@@ -47,11 +45,11 @@ def test_an_address_where_nobody_answers() -> None:
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("somewhere", r"'somewhere' is no address of a Dask scheduler \(missing port number.*tcp://host:8786"),
-        ("http://localhost:8787", r"'http://localhost:8787' is no address .*unknown address scheme 'http'"),
+        ("somewhere", r"'somewhere'.*number.*tcp://host:8786"),
+        ("http://localhost:8787", r"'http://localhost:8787'.*scheme 'http'"),
         ("", r"cluster is ''; give the address"),
-        (8786, r"cluster is 8786; give the address of a scheduler \(tcp://host:8786\), its scheduler file"),
-        ("missing.json", r"missing.json is no scheduler file \(FileNotFoundError.*dask scheduler --scheduler-file"),
+        (8786, r"cluster is 8786.*\(tcp://host:8786\)"),
+        ("missing.json", r"missing.json.*\(FileNotFoundError.*dask scheduler --scheduler-file"),
     ],
 )
 def test_what_is_no_address(place: Any, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +61,7 @@ def test_what_is_no_address(place: Any, problem: str, tmp_path: Path, monkeypatc
 def test_a_damaged_scheduler_file(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.json"
     path.write_text("{}")
-    with pytest.raises(ClusterError, match=r"scheduler.json is no scheduler file \(KeyError: 'address'\)"):
+    with pytest.raises(ClusterError, match=r"scheduler.json.*\(KeyError: 'address'\)"):
         connect(str(path))
 
 
@@ -74,7 +72,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cluster_stands_alone(watched_card: Card, tmp_path: Path) -> None:
-    with pytest.raises(GenerationError, match="workers 2 and cluster 'tcp://a:1' exclude each other"):
+    with pytest.raises(GenerationError, match="workers 2 and cluster 'tcp://a:1'"):
         Loader("mst_easy", workers=2, cluster="tcp://a:1")
     with ThreadPoolExecutor(1) as executor, pytest.raises(GenerationError, match=r"executor <.* and cluster"):
         ensure_split(watched_card, "train", tmp_path, executor=executor, cluster="tcp://a:1")
@@ -130,7 +128,5 @@ def test_files_of_other_machines_may_appear_late(tmp_path: Path, monkeypatch: py
     late = tmp_path / "late.h5"
     threading.Timer(0.1, late.touch).start()
     workers.require_files([late])
-    with pytest.raises(
-        StoreError, match=r"1 of 2 files that workers wrote are not visible here .*missing.h5; workers and"
-    ):
+    with pytest.raises(StoreError, match=r"1 of 2 files.*missing.h5.*workers"):
         workers.require_files([late, tmp_path / "missing.h5"])

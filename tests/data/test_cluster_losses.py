@@ -81,9 +81,12 @@ def test_a_shard_that_kills_its_workers_is_reported(
             build(watched_card, tmp_path, address)
     finally:
         running.scheduler.allowed_failures = before
-    message = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    # Dask blames a worker's death on the shards that wait there, too: one of them may be the first to fail three times.
+    message = (
+        r"^algoreas/toy train: samples \d+ to \d+ failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    )
     assert re.search(message, str(failure.value))
-    assert 1 <= watched.drawn().count(40) <= 3  # dask blames a worker's death on what waits there, too
+    assert 1 <= watched.drawn().count(40) <= 3
 
 
 def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(
@@ -97,7 +100,7 @@ def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(
         watched.held(future)
         wait_until(lambda: len(list(root.rglob("0*.h5"))) >= 5)
         scheduler.kill()
-        with pytest.raises(ClusterError, match=r"scheduler at tcp://.* went away; finished work is kept: run the same"):
+        with pytest.raises(ClusterError, match=r"tcp://.* went away.*run the same"):
             future.result(timeout=200)
     kept = {int(path.name[:9]) for path in root.rglob("0*.h5")}
     assert kept == {0, 20, 40, 60, 80}
@@ -122,7 +125,7 @@ def test_a_scheduler_that_hangs_is_reported(
         future = thread.submit(build, watched_card, tmp_path / "hung", place)
         watched.held(future)
         scheduler.send_signal(signal.SIGSTOP)
-        with pytest.raises(ClusterError, match=r"scheduler at tcp://.* went away; finished work is kept"):
+        with pytest.raises(ClusterError, match=r"tcp://.* went away"):
             future.result(timeout=200)
         started = time.monotonic()
         with pytest.raises(ClusterError, match="no Dask scheduler answers"):

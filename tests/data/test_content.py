@@ -91,7 +91,7 @@ def test_transformed_graphs_hash_by_their_tensors(open_file: Open) -> None:
     values = ["a", "b", 1, 1.5, None, ["a", "b"], ["ab"], np.ones(2), torch.ones(2), torch.ones(2, dtype=torch.int64)]
     hashes = [open_file(12, limit=2, pre_transform=named(value)).content_hash for value in values]
     assert len(set(hashes)) == len(values)
-    with pytest.raises(GraphBenchError, match="field 'extra' that pre_transform leaves is a object"):
+    with pytest.raises(GraphBenchError, match=r"field 'extra'.*object"):
         _ = open_file(12, limit=2, pre_transform=named(object())).content_hash
 
 

@@ -229,10 +229,10 @@ def test_selections(trees: GraphDataset, chosen: Any, expected: list[int]) -> No
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        ([True, False], "2 truth values cannot select from 40 graphs; give one per graph, or numbers"),
-        (torch.ones(39, dtype=torch.bool), "39 truth values cannot select from 40 graphs"),
-        (np.ones(41, bool), "41 truth values cannot select from 40 graphs"),
-        ((True,) * 39 + (1,), "a selection mixes truth values and numbers"),
+        ([True, False], "2 truth values.*40 graphs"),
+        (torch.ones(39, dtype=torch.bool), "39 truth values.*40 graphs"),
+        (np.ones(41, bool), "41 truth values.*40 graphs"),
+        ((True,) * 39 + (1,), "mixes truth values and numbers"),
     ],
 )
 def test_wrong_truth_values_are_no_selection(trees: GraphDataset, chosen: Any, words: str) -> None:

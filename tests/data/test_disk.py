@@ -58,9 +58,7 @@ def test_too_little_space_is_reported_before_anything_is_drawn(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 65_000_000, 65_000_000))
     ensure_split(make_card(200), "train", tmp_path / "enough", workers=1)
     monkeypatch.setattr(generation, "build_shard", lambda *a: pytest.fail("drawn"))
-    with pytest.raises(
-        StoreError, match=r"too little disk space in .*root.* MB and a reserve of 64 MB are needed, 65 MB are free"
-    ) as caught:
+    with pytest.raises(StoreError, match=r"disk space.*64 MB.*65 MB") as caught:
         ensure_split(make_card(100_000), "train", tmp_path / "root", workers=1)
     assert "free space, choose another --root, or ask for fewer samples with --limit" in str(caught.value)
 
@@ -135,7 +133,7 @@ def test_read_only_disk_can_be_read_but_not_written(
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert ensure_split(card, "train", small_disk, workers=1) == path
     assert ensure_split(card, "train", small_disk, 10, workers=1) == path
-    with pytest.raises(StoreError, match="read-only for this user; choose another --root or set GRAPHBENCH_ROOT"):
+    with pytest.raises(StoreError, match=r"read-only.*--root.*GRAPHBENCH_ROOT"):
         ensure_split(card, "val", small_disk, workers=1)
 
 
@@ -145,7 +143,7 @@ def test_folder_that_cannot_be_made(card: Card, tmp_path: Path, monkeypatch: pyt
         raise OSError(code, os.strerror(code), str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(StoreError, match="read-only for this user; choose another --root") as caught:
+    with pytest.raises(StoreError, match=r"read-only.*--root") as caught:
         ensure_split(card, "train", tmp_path / "root", workers=1)
     assert str(tmp_path / "root") in str(caught.value)
 

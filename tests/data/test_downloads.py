@@ -68,7 +68,7 @@ def server(monkeypatch):
     monkeypatch.setattr(downloads, "_PAUSE", 0.0)
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found.port = running.server_address[1]
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield found
     running.shutdown()
@@ -112,7 +112,7 @@ def test_a_download_continues_where_the_connection_ended(server, tmp_path):
 def test_an_interrupted_download_continues_in_the_next_run(server, tmp_path):
     file = server.add("table.csv", CONTENT)
     server.cut = [1000, 1000, 1000]
-    with pytest.raises(StoreError, match=r"1,000 of 10,240 bytes are there\); run the same again to continue"):
+    with pytest.raises(StoreError, match=r"1,000 of 10,240 bytes.*run the same"):
         fetch("toys.official", (file,), tmp_path)
     server.ranges.clear()
     assert (fetch("toys.official", (file,), tmp_path) / "table.csv").read_bytes() == CONTENT
@@ -130,7 +130,7 @@ def test_servers_that_fail(server, tmp_path):
     server.failures = [503, 500]
     assert fetch("toys.official", (file,), tmp_path).is_dir()
     lost = Download(server.url("lost.csv"), 10, "0" * 64)
-    with pytest.raises(StoreError, match=r"lost\.csv cannot be downloaded \(Not Found; 0 of 10 bytes"):
+    with pytest.raises(StoreError, match=r"lost\.csv.*0 of 10 bytes"):
         fetch("toys.lost", (lost,), tmp_path)
     with pytest.raises(StoreError, match="no http or https address"):
         fetch("toys.local", (Download("file:///etc/passwd", 10, "0" * 64),), tmp_path)
@@ -190,7 +190,7 @@ UNSAFE = {
 def test_unsafe_archives_are_refused_as_a_whole(server, tmp_path, name):
     make, words = UNSAFE[name]
     archive = server.add(name, make())
-    with pytest.raises(StoreError, match=f"is unsafe: .*{words}.*nothing of it is used"):
+    with pytest.raises(StoreError, match=f"is unsafe: .*{words}"):
         fetch("toys.official", (archive,), tmp_path / "root")
     assert not download_folder("toys.official", (archive,), tmp_path / "root").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
@@ -257,7 +257,7 @@ def test_records_without_the_files_are_named(server, tmp_path, changes, words):
 def test_records_that_cannot_be_read_are_named(server, tmp_path):
     files = zenodo(server, b"x")
     server.files["/api/records/7"] = b"<html>"
-    with pytest.raises(StoreError, match=r"api/records/7 cannot be read .*get a\.tar\.gz by other means"):
+    with pytest.raises(StoreError, match=r"api/records/7 cannot be read.*get a\.tar\.gz"):
         fetch("x", files, tmp_path, progress=False)
     del server.files["/api/records/7"]
     with pytest.raises(StoreError, match="cannot be read"):

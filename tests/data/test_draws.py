@@ -74,7 +74,7 @@ def test_a_card_of_another_draw(make_card: MakeCard) -> None:
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "3", True, None])
 def test_data_seeds_that_are_refused(make_card: MakeCard, tmp_path: Path, bad: Any) -> None:
-    with pytest.raises(CardError, match=rf"data_seed must be .*got {bad!r}; 0 is the canonical data"):
+    with pytest.raises(CardError, match=rf"data_seed must be .*got {bad!r}"):
         make_card().with_data_seed(bad)
     with pytest.raises(CardError, match="data_seed must be"):
         graphbench.Loader("algoreas/mst_easy", root=tmp_path, data_seed=bad)

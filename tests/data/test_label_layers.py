@@ -255,7 +255,7 @@ def test_files_of_labels_may_hold_different_numbers_of_graphs(card: Card, tmp_pa
 def test_labels_that_contradict_each_other_are_refused(card: Card, tmp_path: Path) -> None:
     Calls.wrong = True
     ensure_split(card.with_task("one"), "train", tmp_path, workers=1)
-    with pytest.raises(GenerationError, match=r"layers/toy:both train: graph 3: sizes differ"):
+    with pytest.raises(GenerationError, match="layers/toy:both train: graph 3"):
         ensure_split(card, "train", tmp_path, workers=1)
 
 
@@ -263,7 +263,7 @@ def test_labels_that_contradict_each_other_are_refused(card: Card, tmp_path: Pat
     ("changes", "message"),
     [
         ({"labels": ["layers.size", "layers.degree", "layers.none"]}, "no labels 'layers.none'"),
-        ({"inputs": ["height"]}, r"inputs \['height'\] are none of the labels' features"),
+        ({"inputs": ["height"]}, r"inputs \['height'\]"),
         ({"inputs": ["extent"]}, r"\['extent'\] are inputs and outputs"),
         ({"labels": []}, "labels"),
     ],
@@ -375,7 +375,7 @@ def test_files_of_tables_are_equal_bytes_and_damaged_ones_refused(card: Card, tm
 
 
 def test_nothing_to_export_is_an_error(card: Card, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="holds no labels of layers/toy:both whose outcomes are recorded"):
+    with pytest.raises(StoreError, match="labels of layers/toy:both whose outcomes"):
         recorded_tables([card], tmp_path)
 
 
@@ -417,7 +417,7 @@ def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path
     assert splits.card.address == "layers/toy:one@complement" and splits.card.representation == "complement"
     assert graphbench.list_datasets("layers/toy@complement") == ["layers/toy@complement"]
     assert catalog().card("layers/toy:one@complement").stored_schema == card.with_task("one").sample_schema
-    with pytest.raises(UnknownDataset, match="no representation 'complemen'; did you mean 'complement'"):
+    with pytest.raises(UnknownDataset, match=r"representation 'complemen'.*'complement'"):
         graphbench.card("layers/toy:one@complemen")
     with pytest.raises(UnknownDataset, match="it has none"):
         graphbench.card("mst_easy@vg")

@@ -142,7 +142,7 @@ def test_more_graphs_than_labels_are_used_up_to_the_limit(card: Card, tmp_path: 
     path = ensure_split(card, "train", tmp_path, 12, workers=1)
     assert path.name == "train.h5"
     assert len(GraphDataset(card, "train", path, limit=12)) == 12
-    with pytest.raises(StoreError, match=r"lacks the labels of the first 40 graphs.*generate co/toy:mis_size"):
+    with pytest.raises(StoreError, match=r"first 40 graphs.*generate co/toy:mis_size"):
         GraphDataset(card, "train", path)
 
 
@@ -202,7 +202,7 @@ def test_splits_may_have_efforts_of_their_own(
     assert [(effort.steps, effort.nodes) for effort in seen] == [(200, 50), (7, 50)]
     assert data_fingerprint(other) != data_fingerprint(card)
     labels["co.mis"]["splits"] = {"vla": {}}
-    with pytest.raises(CardError, match=r"effort for the splits \['vla'\], which do not exist"):
+    with pytest.raises(CardError, match=r"splits \['vla'\]"):
         make_labelled(labels=json.loads(json.dumps(labels)))
 
 
@@ -217,13 +217,13 @@ def test_names_of_data_end_in_their_draw(card: Card, tmp_path: Path) -> None:
 
 def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
     card = make(effort={"stesp": 3})
-    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): unknown key 'stesp'; did you mean 'steps'"):
+    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): unknown key 'stesp'.*'steps'"):
         ensure_split(card, "val", tmp_path, workers=1)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("co.msi", "does not exist; co has coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")],
+    [("co.msi", "coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")],
 )
 def test_unknown_labellers(make: MakeCard, tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(CardError, match=words):
@@ -320,9 +320,7 @@ def test_graphs_without_a_label_are_refused_where_it_is_to_be_predicted(
     with_labeller(monkeypatch, label=failing_on(lambda graph: graph.num_nodes[0] == 9, out_of_time))
     path = ensure_split(card, "train", tmp_path, workers=1)
     dataset = GraphDataset(card, "train", path)
-    with pytest.raises(
-        GraphBenchError, match=rf"graphs of co/toy:mis_size train.*: {dataset.failed_graphs[0]}.*pre_filter"
-    ):
+    with pytest.raises(GraphBenchError, match=rf"co/toy:mis_size train.*: {dataset.failed_graphs[0]}.*pre_filter"):
         task_of(card).require_labels(dataset)
     kept = GraphDataset(card, "train", path, pre_filter=lambda data: data.mis_failed.item() == 0)
     task_of(card).require_labels(kept)
@@ -363,7 +361,7 @@ def test_labels_of_other_graphs_are_refused(card: Card, make: MakeCard, tmp_path
     assert with_labels(
         card, card.labellers[0], graphs, stored_samples(card.label_schemas[card.labellers[0]], labels_of(card, path)[0])
     ).values.keys() == set(MIS)
-    with pytest.raises(StoreError, match="labels of co/toy:mis_size belong to other graphs"):
+    with pytest.raises(StoreError, match=r"co/toy:mis_size.*other graphs"):
         with_labels(card, card.labellers[0], graphs, labels)
     file = labels_of(card, path)[0]
     file.write_bytes(labels_of(card, other)[0].read_bytes())

@@ -390,7 +390,7 @@ def test_workers_that_keep_dying_are_reported_and_finished_shards_kept(
 def test_a_broken_executor_of_the_user_is_reported(card: Card, tmp_path: Path) -> None:
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(GenerationError, match=r"samples 0 to 19 failed 3 times \(RuntimeError: cannot schedule"):
+    with pytest.raises(GenerationError, match=r"samples 0 to 19 failed 3 times \(RuntimeError"):
         ensure_split(card, "train", tmp_path, executor=executor, shard_size=20)
 
 

@@ -186,7 +186,7 @@ def test_limit_takes_the_first_times(make, tmp_path):
     data = opened(make(), tmp_path, limit=9)
     assert len(data) == 7
     assert len(data.samples) == 9
-    with pytest.raises(ArgumentError, match="has 2 times, and none of them has another one 2 steps later"):
+    with pytest.raises(ArgumentError, match=r"2 times.*2 steps"):
         opened(make(), tmp_path, limit=2)
 
 
@@ -240,7 +240,7 @@ def test_a_reader_gives_states_and_the_card_the_rest(make, tmp_path):
         assert given[number].to_dict().keys() == expected.keys()
         for name, value in expected.items():
             assert torch.equal(torch.as_tensor(given[number][name]), torch.as_tensor(value)), name
-    with pytest.raises(StoreError, match="it has the values change, clock, run, state; expected are clock, run, state"):
+    with pytest.raises(StoreError, match="values change, clock, run, state"):
         file_source("mine.states", read_too_much).card(card, tmp_path)
 
 

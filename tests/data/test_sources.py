@@ -111,7 +111,7 @@ def test_the_example_of_the_documentation_is_a_source(files, tmp_path):
         splits = loader.load("all")
         assert {name: len(splits[name]) for name in splits} == SPLITS and splits.card.protocol == "trees"
         torch.testing.assert_close(splits.train[1].weight, torch.tensor([0.1, 0.1, 0.2, 0.2, 0.3, 0.3]))
-        with pytest.raises(ArgumentError, match=r"or download=True \(--download\), which fetches 48\.2 MB"):
+        with pytest.raises(ArgumentError, match=r"download=True.*48\.2 MB"):
             graphbench.Loader("algoreas/mst_easy", source="measured.trees", root=tmp_path / "root")
     finally:
         unregister("measured")
@@ -134,7 +134,7 @@ def test_files_that_change_while_they_are_read_are_reported(files, tmp_path):
     card = loader.load(()).card
     find("generator", card.generator).remember({})
     (files / "test.csv").write_text("0,0,1,0.5\n")
-    with pytest.raises(StoreError, match="changed since they were read; load them again"):
+    with pytest.raises(StoreError, match="changed since they were read"):
         loader.load("test")
 
 
@@ -153,15 +153,15 @@ def test_what_a_source_is_called(files, tmp_path, registered):
     [
         (lambda read: read.pop("val"), "gives no 'val' split"),
         (lambda read: read.update(val=3), "gives no samples for the split 'val'"),
-        (lambda read: read["val"].edges.__setitem__(0, (7, 8)), "edge 7-8 of graph 0 names a node that the graph does"),
-        (lambda read: read["val"].edges.__setitem__(0, (1, 0)), "edge 1-0 of graph 0 is not of the form u < v"),
-        (lambda read: read["val"].edges.__setitem__(1, (0, 1)), "edge 0-1 of graph 0 is given twice or out of order"),
+        (lambda read: read["val"].edges.__setitem__(0, (7, 8)), "edge 7-8 of graph 0"),
+        (lambda read: read["val"].edges.__setitem__(0, (1, 0)), "edge 1-0 of graph 0.*u < v"),
+        (lambda read: read["val"].edges.__setitem__(1, (0, 1)), "edge 0-1 of graph 0"),
         (lambda read: read["val"].num_edges.__setitem__(0, 1), "edges has the shape"),
         (lambda read: read["val"].num_nodes.__setitem__(0, 0), "every graph has a node"),
         (lambda read: read["nowhere"], "KeyError: 'nowhere'"),
         (
             lambda read: read["val"].values.pop("weight"),
-            "for val of .* it has the values in_tree; expected are",
+            "val of .*in_tree.*expected",
         ),
     ],
 )
@@ -180,10 +180,10 @@ def test_what_does_not_go_together(files, tmp_path, registered):
         load(tmp_path / "nowhere", tmp_path)
     with pytest.raises(CardError, match="data_seed=3 is refused"):
         load(files, tmp_path, data_seed=3).load("test")
-    with pytest.raises(ArgumentError, match="download is for files that are not generated"):
+    with pytest.raises(ArgumentError, match=r"download.*not generated"):
         graphbench.Loader("algoreas/mst_easy", download=True)
     registered()
-    with pytest.raises(ArgumentError, match=r"no download is registered for source='mine\.paths'"):
+    with pytest.raises(ArgumentError, match=r"source='mine\.paths'"):
         graphbench.Loader("algoreas/mst_easy", source="mine.paths", download=True, root=tmp_path)
     with pytest.raises(ArgumentError, match=r"source='mine\.path' is unknown for algoreas/mst_easy .*'generated'"):
         graphbench.Loader("algoreas/mst_easy", source="mine.path", folder=files)
@@ -221,7 +221,7 @@ def archive(tmp_path):
             requests.append(words)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(web)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_address[1]}/paths.zip"
     yield Download(url, len(held.getvalue()), hashlib.sha256(held.getvalue()).hexdigest()), requests
@@ -233,7 +233,7 @@ def test_a_download_is_used_only_when_it_is_asked_for(archive, tmp_path, registe
     download, requests = archive
     registered(download)
     options = {"source": "mine.paths", "root": tmp_path / "root"}
-    with pytest.raises(ArgumentError, match=r"needs folder= .* or download=True \(--download\), which fetches 0\.0 MB"):
+    with pytest.raises(ArgumentError, match=r"folder=.*or download=True \(--download\), which fetches 0\.0 MB"):
         graphbench.Loader("algoreas/mst_easy", **options)
     assert not requests
     with pytest.raises(ArgumentError, match="and download exclude each other"):

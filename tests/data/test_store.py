@@ -223,7 +223,7 @@ def test_a_folder_that_may_not_be_entered(
 
     monkeypatch.setattr(Path, "stat", stat)
     for look in (lambda: Manifest(built.parent).read(), lambda: find_file("train", 1, built.parent)):
-        with pytest.raises(StoreError, match="the folder is not readable by this user; choose another --root"):
+        with pytest.raises(StoreError, match=r"not readable.*--root"):
             look()
 
 
@@ -259,7 +259,7 @@ def test_manifest_of_a_newer_format(card: Card, built: Path, tmp_path: Path) -> 
     path = built.parent / "manifest.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "format": 99}))
-    with pytest.raises(StoreError, match=r"manifest\.json has the store format 99.*update graphbench"):
+    with pytest.raises(StoreError, match=r"manifest\.json.*99.*update"):
         ensure_split(card, "train", tmp_path / "root", workers=1)
 
 

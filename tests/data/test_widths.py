@@ -159,14 +159,14 @@ def test_another_width_than_the_cards_is_refused(
 
 def test_edges_that_are_not_counted_are_refused(card: Card, use_generator: Callable[..., None], tmp_path: Path) -> None:
     use_generator(lambda s: replace(with_columns(s), edges=s.edges[:-1]))
-    with pytest.raises(GenerationError, match=r"edges has the shape .* but num_edges says that there are"):
+    with pytest.raises(GenerationError, match=r"edges has the shape.*num_edges"):
         ensure_split(card, "train", tmp_path, workers=1)
 
 
 def test_arcs_have_one_value_each(make_card: MakeCard, use_generator: Callable[..., None], tmp_path: Path) -> None:
     use_generator(lambda s: replace(s, values={"one_way": with_columns(s).values["one_way"]}))
     card = make_card(COUNT, features={"one_way": ["output", "edge", "scalar"]}, directed=True)
-    with pytest.raises(GenerationError, match=r"the card asks for \[rows\] \(one row per item\)"):
+    with pytest.raises(GenerationError, match=r"\[rows\] \(one row per item\)"):
         ensure_split(card, "train", tmp_path, workers=1)
 
 
@@ -212,11 +212,11 @@ def test_trajectories_take_inputs_with_a_width(monkeypatch: pytest.MonkeyPatch, 
 
 def test_outputs_of_a_trace_have_one_value_each() -> None:
     card = with_features(card_of("clrs/bfs"), {"place": ["output", "node", "scalar(2)"]})
-    with pytest.raises(CardError, match=r"the output 'place' of a trace task is a scalar\(2\)"):
+    with pytest.raises(CardError, match=r"output 'place'.*scalar\(2\)"):
         task_of(card)
 
 
 def test_hints_have_one_value_each() -> None:
     assert Feature.parse("h", ["hint", "node", "scalar(1)"]).row_shape == ()
-    with pytest.raises(CardError, match=r"'h': scalar\(2\) needs .* exactly 1 for a hint"):
+    with pytest.raises(CardError, match=r"'h': scalar\(2\).*exactly 1"):
         Feature.parse("h", ["hint", "node", "scalar(2)"])

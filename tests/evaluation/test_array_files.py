@@ -28,7 +28,7 @@ def test_arrays_come_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("old", [False, True])
 def test_files_of_torch_save(tmp_path: Path, name: str, content: Any, old: bool) -> None:
     torch.save(content, tmp_path / name, _use_new_zipfile_serialization=not old)
-    with pytest.raises(EvaluationError, match=r"was written with torch\.save.*write the numbers with numpy\.save\("):
+    with pytest.raises(EvaluationError, match=r"torch\.save.*numpy\.save"):
         read_arrays(tmp_path / name)
 
 
@@ -48,11 +48,11 @@ def test_other_files(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="holds Python objects"):
         read_arrays(path)
     np.save(path, np.array(3))
-    with pytest.raises(EvaluationError, match="holds the single value 3; save one row per item"):
+    with pytest.raises(EvaluationError, match="single value 3"):
         read_arrays(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("notes.txt", "words")
-    with pytest.raises(EvaluationError, match=r"has the entry 'notes\.txt', which is no array"):
+    with pytest.raises(EvaluationError, match=r"entry 'notes\.txt'"):
         read_arrays(path)
     with pytest.raises(EvaluationError, match="cannot be read"):
         read_arrays(tmp_path)

@@ -96,7 +96,7 @@ def test_the_default_scale_follows_the_kind_of_task():
 def test_metrics_over_graphs_are_left_out_without_graphs(mask):
     score = mask.evaluate(TRUTH, TRUTH)
     assert list(score) == ["f1", "accuracy"]
-    with pytest.raises(KeyError, match="'f1_per_graph' needs the graphs; pass batch="):
+    with pytest.raises(KeyError, match=r"'f1_per_graph'.*batch="):
         score["f1_per_graph"]
     with pytest.raises(EvaluationError, match="f1_per_graph needs the graphs"):
         Evaluator.from_features(MASK, "f1_per_graph").evaluate(TRUTH, TRUTH)
@@ -158,9 +158,9 @@ def test_classes_take_labels_or_scores():
     truth = np.array([2, 0])
     assert evaluator.evaluate(truth, np.array([2, 1])).primary == 0.5
     assert evaluator.evaluate(truth, np.array([[-5.0, 0.0, 7.0], [0.1, 0.2, 0.0]])).primary == 0.5
-    with pytest.raises(EvaluationError, match="y_pred has 2 columns; 'colour' has 3 classes"):
+    with pytest.raises(EvaluationError, match=r"y_pred has 2 columns.*'colour' has 3"):
         evaluator.evaluate(truth, np.zeros((2, 2)))
-    with pytest.raises(EvaluationError, match=r"y_pred has dtype float64.*give integer labels"):
+    with pytest.raises(EvaluationError, match=r"y_pred has dtype float64.*integer labels"):
         evaluator.evaluate(truth, np.array([0.2, 0.3]))
     with pytest.raises(EvaluationError, match=r"y_pred holds 3 at row 1; .*class numbers 0 to 2"):
         evaluator.evaluate(truth, np.array([0, 3]))
@@ -176,7 +176,7 @@ def test_mask_one_takes_the_highest_of_each_graph():
     assert evaluator.evaluate(truth, scores, batch).primary == 0.5
     scores[4] = 0.0  # now two nodes tie: the first counts
     assert evaluator.evaluate(truth, scores, batch).primary == 1.0
-    with pytest.raises(EvaluationError, match=r"mask_one\) need one row per item and the rows' graphs"):
+    with pytest.raises(EvaluationError, match=r"mask_one\).*rows' graphs"):
         evaluator.evaluate(truth, scores)
 
 
@@ -193,16 +193,16 @@ def test_pointers_are_node_numbers():
     [
         (TRUTH, TRUTH[:3], None, "y_pred has 3 rows and y_true 4"),
         (TRUTH, TRUTH[:, None], None, r"y_pred has shape \(4, 1\) but y_true has \(4,\).*squeeze"),
-        (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), None, r"y_true has shape \(2, 2, 2\); give \[items\]"),
+        (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), None, r"y_true has shape \(2, 2, 2\).*\[items\]"),
         (np.zeros(0), np.zeros(0), None, "nothing to score"),
         ([], [], None, "nothing to score"),
         (np.array(2.0), np.array(2.0), None, r"y_true has shape \(\)"),
-        (TRUTH, np.array([0, 1, np.nan, 0]), None, "y_pred holds nan at row 2 .1 of 4 values are not finite"),
+        (TRUTH, np.array([0, 1, np.nan, 0]), None, "y_pred holds nan at row 2"),
         (TRUTH, np.array([0, 1, 0, np.inf]), BATCH, r"y_pred holds inf at row 3 \(graph 1\)"),
         (np.array([0, 1, np.nan, 0]), TRUTH, None, "y_true holds nan at row 2"),
-        (TRUTH, np.array([0, 1, 2, 0]), None, "y_pred holds 2 at row 2; labels of the mask 'in_tree' are 0 and 1"),
-        (np.array([0, 1, 0, 5]), TRUTH, None, "y_true holds 5 at row 3; the mask 'in_tree' has targets 0 and 1"),
-        (TRUTH, TRUTH, BATCH[:3], r"batch has shape \(3,\); give one graph index for each of the 4 rows"),
+        (TRUTH, np.array([0, 1, 2, 0]), None, "y_pred holds 2 at row 2.*'in_tree'"),
+        (np.array([0, 1, 0, 5]), TRUTH, None, "y_true holds 5 at row 3.*'in_tree'"),
+        (TRUTH, TRUTH, BATCH[:3], r"batch has shape \(3,\).*4 rows"),
         (TRUTH, TRUTH, BATCH / 1.0, "batch has dtype float64"),
         ([TRUTH], [TRUTH], BATCH, "given twice"),
         ([TRUTH, TRUTH], [TRUTH], None, "y_pred has 1 graphs and y_true 2"),
@@ -220,14 +220,14 @@ def test_bad_input_is_refused_with_its_place(mask, truth, predicted, batch, mess
 def test_missing_graphs_are_an_error():
     evaluator = Evaluator.from_features(MASK, expected_graphs=3)
     evaluator.update(TRUTH, TRUTH, BATCH)
-    with pytest.raises(EvaluationError, match="2 graphs were scored but 3 are expected: 1 missing"):
+    with pytest.raises(EvaluationError, match=r"2 graphs.*3 are expected: 1 missing"):
         evaluator.compute()
     evaluator.update(TRUTH, TRUTH, np.zeros(4, dtype=int))
     assert evaluator.compute().graphs == 3
     evaluator.update(TRUTH, TRUTH, BATCH)
     with pytest.raises(EvaluationError, match="2 too many"):
         evaluator.compute()
-    with pytest.raises(EvaluationError, match="3 graphs are expected but the rows' graphs are unknown"):
+    with pytest.raises(EvaluationError, match=r"3 graphs.*unknown"):
         evaluator.evaluate(TRUTH, TRUTH)
     with pytest.raises(EvaluationError, match="expected_graphs=0"):
         Evaluator.from_features(MASK, expected_graphs=0)
@@ -272,7 +272,7 @@ def test_kept_values_do_not_alias_the_callers_arrays():
 
 
 def test_unknown_score_scale():
-    with pytest.raises(EvaluationError, match="scores='sigmoid' is unknown; use one of probability, logit, label"):
+    with pytest.raises(EvaluationError, match=r"'sigmoid'.*probability, logit, label"):
         Evaluator.from_features(MASK, scores="sigmoid")
 
 

@@ -88,13 +88,13 @@ def test_masked_arrays_are_refused_where_something_is_masked() -> None:
     some, none = (np.ma.masked_array(TRUTH, mask) for mask in ([0, 1, 0, 0], [0, 0, 0, 0]))
     assert evaluator.evaluate(none, TRUTH, np.ma.masked_array(BATCH)).primary == 1.0
     for given in ((some, TRUTH), (TRUTH, some), (TRUTH, TRUTH, np.ma.masked_equal(BATCH, 0)), ([some], [TRUTH])):
-        with pytest.raises(EvaluationError, match=r"is a masked array with [12] masked values; leave these rows out"):
+        with pytest.raises(EvaluationError, match=r"masked array with [12] masked"):
             evaluator.evaluate(*given)
 
 
 @pytest.mark.parametrize("batch", [[-1, 0, 1, 1], [0, 0, 1, -5], np.array([0, 0, 1, 2**63], np.uint64)])
 def test_graph_indices_start_at_zero(batch: Any) -> None:
-    with pytest.raises(EvaluationError, match=r"batch holds .* at row .; graph indices are whole numbers from 0 on"):
+    with pytest.raises(EvaluationError, match=r"batch holds .* at row .*graph indices"):
         Evaluator.from_features(MASK).evaluate(TRUTH, TRUTH, batch)
 
 
@@ -102,9 +102,9 @@ def test_graph_indices_start_at_zero(batch: Any) -> None:
 def test_scalars_whose_squares_overflow_are_refused(value: float) -> None:
     evaluator = Evaluator.from_features(SCALAR)
     evaluator.update(np.ones(3), np.ones(3))
-    with pytest.raises(EvaluationError, match=r"y_pred holds .* at row 2; squares .* overflow; check the model"):
+    with pytest.raises(EvaluationError, match=r"y_pred holds .* at row 2.*overflow.*model"):
         evaluator.update(np.ones(4), np.array([1, 1, value, 1]))
-    with pytest.raises(EvaluationError, match=r"y_true holds .* at row 0; squares .* overflow; check the data"):
+    with pytest.raises(EvaluationError, match=r"y_true holds .* at row 0.*overflow.*data"):
         evaluator.update(np.array([value]), np.ones(1))
     assert evaluator.compute()["mae"] == 0.0  # refused updates change nothing
     largest = np.full(1000, np.finfo(np.float32).max, np.float32)
@@ -132,7 +132,7 @@ def test_node_numbers_beyond_all_integers_are_refused(value: float) -> None:
     ],
 )
 def test_swapped_arguments_are_noticed_where_types_tell(feature: Feature, truth: Any, predicted: Any) -> None:
-    with pytest.raises(EvaluationError, match=r"are the arguments swapped\? The order is \(y_true, y_pred\)"):
+    with pytest.raises(EvaluationError, match=r"swapped.*\(y_true, y_pred\)"):
         Evaluator.from_features(feature).evaluate(truth, predicted, None if isinstance(truth, list) else BATCH)
 
 

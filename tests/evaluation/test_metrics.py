@@ -134,17 +134,15 @@ def test_an_undefined_metric_beside_the_primary_one_is_left_out():
     score = evaluator.evaluate([3.0, 3.0], [3.0, 5.0])
     assert score.to_dict() == {"mae": 1.0, "rmse": pytest.approx(2**0.5)}
     assert list(score.undefined) == ["r2", "spearman"]
-    with pytest.raises(KeyError, match="'r2' was left out: r2 is undefined: all targets of column 0 equal 3"):
+    with pytest.raises(KeyError, match=r"'r2' was left out.*column 0 equal 3"):
         score["r2"]
     assert evaluator.evaluate([3.0, 4.0], [3.0, 5.0]).undefined == {}
 
 
 def test_unknown_and_unfitting_metrics_suggest_others():
-    with pytest.raises(EvaluationError, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
+    with pytest.raises(EvaluationError, match=r"unknown metric 'acuracy'.*'accuracy'"):
         metric("acuracy")
-    with pytest.raises(
-        EvaluationError, match="'mae' cannot score 'in_tree', which is a mask; use one of score, accuracy"
-    ):
+    with pytest.raises(EvaluationError, match="'mae' cannot score 'in_tree'"):
         metric("mae", MASK)
     with pytest.raises(EvaluationError, match="unknown metric 'zzz'; use one of"):
         metric("zzz")

@@ -75,5 +75,5 @@ def test_splits_of_several_sizes_take_flat_outputs(root, tmp_path):
 def test_missing_and_further_values_are_refused(change, root, tmp_path):
     (pointers,) = truth("clrs/bfs", "val", root).values()
     np.save(tmp_path / "bad.npy", change(pointers))
-    with pytest.raises(EvaluationError, match="values of 'pi', which are not those of the 5 samples of clrs/bfs val"):
+    with pytest.raises(EvaluationError, match=r"'pi'.*5 samples of clrs/bfs val"):
         scored("clrs/bfs", "val", tmp_path / "bad.npy", root)

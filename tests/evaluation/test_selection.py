@@ -81,13 +81,13 @@ def test_par_is_that_of_plain_python(times, cutoff, factor, data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1.0, math.nan], 5), "times holds nan at row 1; a time is a number from 0 on"),
+        (([1.0, math.nan], 5), "times holds nan at row 1"),
         (([-1.0], 5), "times holds -1.0 at row 0"),
         (([], 5), r"times has shape \[0\]"),
         (([[1.0]], 5), r"times has shape \[1, 1\]"),
-        (([1.0], 0), "cutoff is 0; give a finite number above 0"),
+        (([1.0], 0), "cutoff is 0.*above 0"),
         (([1.0], math.inf), "cutoff is inf"),
-        (([1.0], 5, 0.5), "factor is 0.5; give a finite number from 1 on"),
+        (([1.0], 5, 0.5), "factor is 0.5.*from 1"),
         (([1.0], 5, 10, [1.0]), r"solved is float64 \[1\]; give bool \[1\]"),
         (([1.0], 5, 10, [True, False]), r"solved is bool \[2\]; give bool \[1\]"),
     ],
@@ -165,21 +165,21 @@ def test_overhead_counts_for_the_choices_alone():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"costs": [1.0, 2.0]}, r"costs has shape \[2\]; give \[instances, algorithms\]"),
+        ({"costs": [1.0, 2.0]}, r"costs has shape \[2\].*\[instances, algorithms\]"),
         ({"costs": np.ones((0, 2))}, r"costs has shape \[0, 2\]"),
         ({"costs": [[1.0, math.nan]]}, "costs holds nan at row 0, column 1"),
         ({"costs": [[1.0, math.inf]]}, "costs holds inf at row 0, column 1"),
-        ({"costs": [[0.0, 1.0]]}, "costs holds 0.0 at row 0, column 0; a cost is a number above 0"),
-        ({"train_costs": [1.0, 2.0, 3.0]}, r"train_costs has shape \[1, 3\]; give \[instances, 2\]"),
+        ({"costs": [[0.0, 1.0]]}, "costs holds 0.0 at row 0, column 0.*above 0"),
+        ({"train_costs": [1.0, 2.0, 3.0]}, r"train_costs has shape \[1, 3\].*\[instances, 2\]"),
         ({"train_costs": [1.0, -2.0]}, "train_costs holds -2.0"),
         ({"train_costs": 1.0}, r"train_costs has shape \[\]"),
-        ({"choices": [2]}, "choices holds 2 at row 0; algorithms have the numbers 0 to 1"),
+        ({"choices": [2]}, "choices holds 2 at row 0.*numbers 0 to 1"),
         ({"choices": [-1]}, "choices holds -1"),
         ({"choices": [0.5]}, "choices holds 0.5"),
         ({"choices": [True]}, r"choices is bool \[1\]"),
         ({"choices": [0, 1]}, r"choices is int64 \[2\]; give int \[1\]"),
         ({"overhead": -1.0}, "overhead holds -1.0"),
-        ({"overhead": [1.0, 2.0]}, r"overhead has shape \[2\]; give a number, or one for each instance \[1\]"),
+        ({"overhead": [1.0, 2.0]}, r"overhead has shape \[2\].*\[1\]"),
         ({"overhead": math.nan}, "overhead holds nan"),
     ],
 )
@@ -191,7 +191,7 @@ def test_costs_and_choices_that_are_none_are_refused(changes, message):
 
 def test_the_functions_are_exported_by_name():
     assert set(dir(graphbench.tasks.select)) >= {"closed_gap", "par"}
-    with pytest.raises(AttributeError, match="no attribute 'gap'; it exports best_portfolios, closed_gap, knee, par"):
+    with pytest.raises(AttributeError, match=r"attribute 'gap'.*best_portfolios, closed_gap"):
         getattr(graphbench.tasks.select, "gap")  # noqa: B009
 
 
@@ -246,13 +246,13 @@ def test_equal_scores_choose_alike_in_any_order_of_outputs(costs, values, order)
 @pytest.mark.parametrize(
     ("y_pred", "message"),
     [
-        (np.zeros((2, 2)), r"y_pred has shape \[2, 2\] for 2 instances and 3 algorithms"),
+        (np.zeros((2, 2)), r"y_pred has shape \[2, 2\] for 2 instances"),
         (np.zeros((1, 3)), r"y_pred has shape \[1, 3\] for 2 instances"),
-        (np.zeros(2), r"y_pred has shape \[2\] for 2 instances and 3 algorithms; .*int \[2\]"),
+        (np.zeros(2), r"y_pred has shape \[2\].*int \[2\]"),
         (np.zeros(3, int), r"y_pred is int64 \[3\]; give int \[2\]"),
-        (np.array([0, 3]), "y_pred holds 3 at row 1; algorithms have the numbers 0 to 2"),
+        (np.array([0, 3]), "y_pred holds 3 at row 1.*numbers 0 to 2"),
         (np.full((2, 3), np.nan), "y_pred holds nan at row 0, column 0"),
-        ({"a_cost": [1.0, 2.0]}, "y_pred lacks the output 'b_cost'; it has a_cost"),
+        ({"a_cost": [1.0, 2.0]}, "y_pred lacks the output 'b_cost'.*a_cost"),
         ({"a_cost": [1.0], "b_cost": [1.0, 2.0], "c_cost": [1.0, 2.0]}, "y_pred has columns of different lengths"),
         ({name: [1.0, np.inf] for name in NAMES}, "y_pred holds inf at row 1"),
     ],
@@ -267,35 +267,33 @@ def test_predictions_that_are_none_are_refused_and_change_nothing(y_pred, messag
 
 
 def test_other_mistakes_are_told():
-    with pytest.raises(EvaluationError, match=r"y_true has shape \[2, 4\]; give \[instances, 3\]"):
+    with pytest.raises(EvaluationError, match=r"y_true has shape \[2, 4\].*\[instances, 3\]"):
         evaluator().evaluate(np.ones((2, 4)), [0, 1])
     with pytest.raises(EvaluationError, match="y_true holds nan at row 0"):
         evaluator().evaluate(np.full((2, 3), np.nan), [0, 1])
-    with pytest.raises(EvaluationError, match="2 graphs were scored but 3 are expected: 1 missing"):
+    with pytest.raises(EvaluationError, match=r"2 graphs.*3 are expected: 1 missing"):
         evaluator(expected_graphs=3).evaluate(np.ones((2, 3)), [0, 1])
     with pytest.raises(EvaluationError, match="leave batch out"):
         evaluator().evaluate(np.ones((2, 3)), [0, 1], [0, 1])
-    with pytest.raises(EvaluationError, match=r"y_pred holds 1.5 at row 0, column 0; probabilities lie in \[0, 1\]"):
+    with pytest.raises(EvaluationError, match=r"y_pred holds 1.5 at row 0, column 0.*\[0, 1\]"):
         evaluator(scores="probability").evaluate(np.ones((1, 3)), np.array([[1.5, 0.0, 0.0]]))
     with pytest.raises(EvaluationError, match="before any update"):
         evaluator().compute()
-    with pytest.raises(
-        EvaluationError, match="the metric 'f1' cannot score the choice of an algorithm; use some of clo"
-    ):
+    with pytest.raises(EvaluationError, match="'f1' cannot score the choice"):
         SelectionEvaluator(OUTPUTS, "f1")
     with pytest.raises(EvaluationError, match="a choice needs at least two algorithms"):
         SelectionEvaluator(OUTPUTS[:1])
-    with pytest.raises(EvaluationError, match="give a mapping with the mean training cost of b_cost, c_cost, a_cost"):
+    with pytest.raises(EvaluationError, match="training cost of b_cost, c_cost, a_cost"):
         evaluator(train_costs={"a_cost": 1.0})
     with pytest.raises(EvaluationError, match=r"train_costs\['c_cost'\] is nan"):
         evaluator(train_costs={**TRAIN, "c_cost": math.nan})
-    with pytest.raises(EvaluationError, match="the field 'seconds' of the graphs says what a choice costs"):
+    with pytest.raises(EvaluationError, match="'seconds' of the graphs"):
         evaluator(overhead="seconds").evaluate(np.ones((2, 3)), [0, 1])
 
 
 def test_without_training_costs_the_closed_gap_alone_is_undefined():
     costs = [[1.0, 2.0, 3.0]]
-    with pytest.raises(EvaluationError, match=r"closed_gap needs the mean cost .* on the training split.*train_costs="):
+    with pytest.raises(EvaluationError, match=r"closed_gap.*train_costs="):
         evaluator(train_costs=None).evaluate(costs, [0])
     score = SelectionEvaluator(OUTPUTS, "par10", ("closed_gap", "regret")).evaluate(costs, [1])
     assert dict(score) == {"par10": 2.0, "regret": 1.0} and "closed_gap" in score.undefined
@@ -313,5 +311,5 @@ def test_an_overhead_of_several_fields_is_their_sum():
     for overhead, paid in ((("features", "probes"), 0.75 + 2), ("features", 0.25 + 1), ((), 0.0)):
         evaluator = SelectionEvaluator(outputs, "par10", train_costs=trained, overhead=overhead)
         assert evaluator.evaluate(graphs, np.zeros(3, np.int64))["par10"] == pytest.approx(2.0 + paid)
-    with pytest.raises(EvaluationError, match="the field 'other' of the graphs says what a choice costs"):
+    with pytest.raises(EvaluationError, match="'other' of the graphs"):
         SelectionEvaluator(outputs, "par10", overhead=("features", "other")).evaluate(graphs, np.zeros(3, np.int64))

@@ -179,7 +179,7 @@ def test_streaming_equals_one_call(task):
     with pytest.raises(EvaluationError, match="before any update"):
         evaluator.compute()
     evaluator.update(data[0], parts[0])
-    with pytest.raises(EvaluationError, match="1 graphs were scored but 6 are expected: 5 missing"):
+    with pytest.raises(EvaluationError, match=r"1 graphs.*6 are expected: 5 missing"):
         evaluator.compute()
 
 
@@ -262,13 +262,13 @@ def test_bad_scores_and_arguments_are_named():
         decode("mis", batch, torch.tensor([0.0] * 6 + [torch.nan] + [0.0] * 2))
     with pytest.raises(DecodingError, match="differ in their columns"):
         decode("coloring", batch, [np.zeros((5, 3)), np.zeros((4, 4))])
-    with pytest.raises(DecodingError, match="graph 0 is coloured with 3 colours, 2 are allowed"):
+    with pytest.raises(DecodingError, match=r"graph 0.*3 colours, 2"):
         decode("coloring", batch, np.zeros((9, 2)))
-    with pytest.raises(DecodingError, match="the decoder of mis has no option 'local_search'; it has restarts"):
+    with pytest.raises(DecodingError, match=r"option 'local_search'.*restarts"):
         decode("mis", batch, np.zeros(9), local_search=True)
-    with pytest.raises(DecodingError, match="the decoder of mis has no option 'num_colors'"):
+    with pytest.raises(DecodingError, match="mis has no option 'num_colors'"):
         SolutionEvaluator("mis", num_colors=3)
-    with pytest.raises(DecodingError, match=r"there is no problem 'clique' \(there are co\.mis, co\.max_cut"):
+    with pytest.raises(DecodingError, match=r"problem 'clique' \(there are co\.mis, co\.max_cut"):
         decode("clique", batch, np.zeros(9))
     with pytest.raises(EvaluationError, match="leave batch out"):
         SolutionEvaluator("mis").evaluate(batch, np.zeros(9), batch.batch)
@@ -281,7 +281,7 @@ def test_bad_scores_and_arguments_are_named():
 def test_a_list_of_scores_has_the_rows_of_each_graph():
     graphs, evaluator = pentagon_and_star(), SolutionEvaluator("mis")
     for given in ([torch.rand(4), torch.rand(5)], [torch.zeros(4, dtype=torch.long), torch.zeros(5, dtype=torch.long)]):
-        with pytest.raises(DecodingError, match=r"\[0\] has 4 rows, graph 0 has 5 nodes; give one per node"):
+        with pytest.raises(DecodingError, match=r"\[0\] has 4 rows, graph 0 has 5 nodes.*node"):
             evaluator.evaluate(graphs, given)
     with pytest.raises(DecodingError, match="scores has 1 arrays for 2 graphs"):
         decode("mis", graphs, [torch.rand(9)])
@@ -309,7 +309,7 @@ def test_numbers_that_are_none_are_named():
         with pytest.raises(EvaluationError, match=f"seconds is {seconds!r}; give the time spent"):
             SolutionEvaluator("mis").evaluate(graphs, torch.zeros(9), seconds=seconds)
     for label in (float("inf"), 153.5, float("nan")):
-        with pytest.raises(EvaluationError, match=f"mis_value holds {label}; give whole numbers"):
+        with pytest.raises(EvaluationError, match=f"mis_value holds {label}.*whole"):
             SolutionEvaluator("mis").evaluate(pentagon_and_star(mis_value=(label, 3.0)), torch.zeros(9))
     for entry in (float("inf"), float("nan"), 1e30):
         with pytest.raises(DecodingError, match=r"y_pred holds .* no part of a solution"):

@@ -36,9 +36,7 @@ def test_samples_are_the_splits_strings(splits):
     assert not isinstance(task_of(graphbench.card("mst_easy")), TextTask)
     plain = graphbench.card("mst_easy")
     plain = plain.model_copy(update={"task": plain.task.model_copy(update={"rules": {}})})
-    with pytest.raises(
-        CardError, match=r"\(algoreas/mst_easy\): a text task needs a text of the graph as input and as"
-    ):
+    with pytest.raises(CardError, match=r"algoreas/mst_easy\): a text task"):
         TextTask(plain)
 
 
@@ -66,7 +64,7 @@ def test_sizes_are_known_from_batches_alone_and_forgotten_by_reset(splits):
     assert list(evaluator.groups()) == [f"n{size}" for size in range(4, 17)]
     evaluator.reset()
     assert evaluator.groups() == {}
-    with pytest.raises(EvaluationError, match="there is one text per prompt; leave batch out"):
+    with pytest.raises(EvaluationError, match="one text per prompt"):
         evaluator.update(batch, batch["reference"], batch.batch)
 
 

@@ -132,7 +132,7 @@ def test_further_metrics_of_several_outputs_and_weights():
     assert score["accuracy_per_graph_topo"] == pytest.approx(6 / 9)
     weighted = TraceEvaluator(outputs, weights={"topo": 3.0}).evaluate(truth, wrong)
     assert weighted.primary == pytest.approx((3 * expected["topo"] + expected["topo_head"]) / 4)
-    with pytest.raises(EvaluationError, match="the metric 'macro_f1' cannot score 'topo'"):
+    with pytest.raises(EvaluationError, match="'macro_f1' cannot score 'topo'"):
         TraceEvaluator(outputs, "score", ("macro_f1",))
 
 
@@ -150,7 +150,7 @@ def test_the_registered_score_is_f1_of_masks():
     assert Evaluator("clrs/graham_scan").evaluate(both, both).primary == 1
     pointer = Feature.parse("p", ["output", "node", "pointer"])
     assert Evaluator.from_features(pointer, "score").evaluate([0, 1, 2], [0, 1, 1]).primary == pytest.approx(2 / 3)
-    with pytest.raises(EvaluationError, match="the metric 'score' cannot score 'v', which is a scalar"):
+    with pytest.raises(EvaluationError, match="'score' cannot score 'v'"):
         Evaluator.from_features(Feature.parse("v", ["output", "node", "scalar"]), "score")
 
 
@@ -170,7 +170,7 @@ def test_bad_outputs_are_named():
     for message, predicted in refused.items():
         with pytest.raises(EvaluationError, match=message):
             scores.update(truth, predicted)
-    with pytest.raises(EvaluationError, match="differ in their samples: 'topo' 2, 'topo_head' 3"):
+    with pytest.raises(EvaluationError, match="samples: 'topo' 2, 'topo_head' 3"):
         scores.update(truth | {"topo_head": np.zeros(3)}, truth | {"topo_head": np.zeros(3)})
 
 
@@ -192,20 +192,20 @@ def test_an_update_that_raises_changes_nothing():
         ("bfs", [[0, 0, 1]], [[0, 0, 99]], "holds 99 at row 0, column 2; 'pi' .* takes node numbers 0 to 2"),
         ("bfs", [[0, 0, 1]], [[0, 3.3, 1]], "holds 3.3 at row 0, column 1"),
         ("bfs", [[0, 0, 1]], [[0, -1, 1]], "holds -1 at row 0, column 1"),
-        ("bfs", [[0, 0, 1]], [["0", "0", "1"]], "y_pred.* has dtype <U1; give booleans, integers or real numbers"),
+        ("bfs", [[0, 0, 1]], [["0", "0", "1"]], "dtype <U1"),
         ("bfs", [[0, 0, 1]], np.zeros((1, 3), complex), "has dtype complex128"),
         ("bfs", [[0, 0, 1]], [[0, 0], [1]], "y_pred.* is no array"),
-        ("bfs", [0, 0, 1], [0, 0, 1], r"y_true\['pi'\] has shape \(3,\); give \[B, n\]"),
+        ("bfs", [0, 0, 1], [0, 0, 1], r"y_true\['pi'\] has shape \(3,\).*\[B, n\]"),
         ("bfs", np.zeros((0, 3)), np.zeros((0, 3)), "there is nothing to score"),
         ("bfs", [[0, 5, 1]], [[0, 0, 1]], r"y_true\['pi'\] holds 5"),
-        ("minimum", [1], [1.5], "holds 1.5 at row 0; 'min' .* takes node numbers from 0"),
-        ("graham_scan", [[0, 1, 1]], [[0, 7, 1]], "holds 7 at row 0, column 1; labels of the mask 'in_hull'"),
-        ("graham_scan", [[0, 1, 1]], [[0, -1, 1]], "holds -1 at row 0, column 1; labels of the mask"),
+        ("minimum", [1], [1.5], "1.5 at row 0.*'min'"),
+        ("graham_scan", [[0, 1, 1]], [[0, 7, 1]], "7 at row 0, column 1.*'in_hull'"),
+        ("graham_scan", [[0, 1, 1]], [[0, -1, 1]], "-1 at row 0, column 1; labels"),
         ("graham_scan", [[0, 1, 1]], [[0.1, 3.2, 0.9]], "holds 3.2 at .* a probability lies in"),
         ("graham_scan", [[0, 1, 1]], [[0.1, np.inf, 0.9]], "holds inf at row 0, column 1"),
         ("graham_scan", [[0, 2, 1]], [[0, 1, 1]], r"y_true\['in_hull'\] holds 2 .* targets 0 and 1, and -1"),
         ("bridges", np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), r"has shape \(1, 2, 3\); give \[B, n, n\]"),
-        ("bridges", np.zeros((1, 2, 2)), np.full((1, 2, 2), -1), "holds -1 at row 0, column 0, 0; labels of the mask"),
+        ("bridges", np.zeros((1, 2, 2)), np.full((1, 2, 2), -1), "-1 at row 0, column 0, 0"),
         ("lcs_length", np.zeros((1, 2, 2)), np.full((1, 2, 2), 4), "holds 4 at .* takes class numbers 0 to 3"),
     ],
 )  # fmt: skip
@@ -219,7 +219,7 @@ def test_arguments_that_mean_nothing_are_refused():
         Evaluator("clrs/bfs", expected_graphs=-1)
     with pytest.raises(EvaluationError, match="scores='logits' is unknown"):
         Evaluator("clrs/bfs", scores="logits")
-    with pytest.raises(EvaluationError, match="no output 'topology'; it has topo, topo_head"):
+    with pytest.raises(EvaluationError, match=r"output 'topology'.*topo_head"):
         Evaluator("clrs/topological_sort", output="topology")
     with pytest.raises(EvaluationError, match="leave batch out"):
         Evaluator("clrs/bfs").evaluate([[0, 0]], [[0, 0]], batch=3)

@@ -79,17 +79,17 @@ def test_what_graphs_cannot_say_is_refused(root):
     split = split_of("algoreas/bridges_easy", root)
     (batch,) = split.batches(LIMIT)
     evaluator, rows = graphbench.Evaluator("bridges_easy"), np.zeros(batch.num_edges)
-    with pytest.raises(EvaluationError, match="the graphs say which row belongs to which; leave batch out"):
+    with pytest.raises(EvaluationError, match="leave batch out"):
         evaluator.update(batch, rows, batch.batch[batch.edge_index[0]])
     with pytest.raises(EvaluationError, match=f"y_pred has {len(rows) - 1} rows and y_true {len(rows)}"):
         evaluator.update(batch, rows[:-1])
-    with pytest.raises(EvaluationError, match="y_pred lacks the output 'is_bridge'; it has other"):
+    with pytest.raises(EvaluationError, match="y_pred lacks the output 'is_bridge'"):
         evaluator.update(batch, {"other": rows})
-    with pytest.raises(EvaluationError, match=r"the graphs have no field 'is_bridge'.*load them with their labels"):
+    with pytest.raises(EvaluationError, match=r"field 'is_bridge'.*load"):
         evaluator.update(Data(edge_index=batch.edge_index, num_nodes=batch.num_nodes), rows)
     joined = batch.clone()
     joined.edge_index[0, 0] = batch.num_nodes - 1
-    with pytest.raises(EvaluationError, match="an edge of the batch joins nodes of two graphs"):
+    with pytest.raises(EvaluationError, match="joins nodes of two graphs"):
         evaluator.update(joined, rows)
     with pytest.raises(EvaluationError, match="before any update"):
         evaluator.compute()
@@ -123,9 +123,9 @@ def test_graphs_of_several_sizes_are_no_trace():
     graphs = [
         Data(edge_index=torch.zeros((2, 0), dtype=torch.long), num_nodes=n, pi=torch.arange(n)) for n in (2, 4)
     ]  # fmt: skip
-    with pytest.raises(EvaluationError, match="the graphs have 2 to 4 nodes; give graphs of one size at a time"):
+    with pytest.raises(EvaluationError, match="2 to 4 nodes"):
         graphbench.Evaluator("clrs/bfs").evaluate(graphs, np.zeros((2, 3)))
-    with pytest.raises(EvaluationError, match="the graphs have no output 'pi'; load them with their outputs"):
+    with pytest.raises(EvaluationError, match=r"output 'pi'.*load"):
         bare = Data(edge_index=graphs[0].edge_index, num_nodes=2)
         graphbench.Evaluator("clrs/bfs").evaluate(bare, np.zeros((1, 2)))
 
@@ -222,7 +222,7 @@ def test_several_outputs_in_graphs_and_in_updates():
         with pytest.raises(EvaluationError, match=message):
             evaluator.update(graphs, wrong)
     assert evaluator.compute().to_dict() == pytest.approx(expected.to_dict())  # a refused update changes nothing
-    with pytest.raises(EvaluationError, match="y_true must be graphs, or a mapping with the outputs early, late"):
+    with pytest.raises(EvaluationError, match="outputs early, late"):
         evaluator.evaluate(np.zeros(4), PREDICTED)
     evaluator.reset()
     with pytest.raises(EvaluationError, match="before any update"):
@@ -234,7 +234,7 @@ def test_outputs_of_several_types_are_scored_by_the_metrics_that_fit():
     score = evaluator.evaluate(TRUTH | {"value": np.array([1.0, 3.0])}, PREDICTED, BATCHES)
     assert set(score) == {"f1", "f1_early", "f1_late", "mae", "mae_value", "r2", "r2_value"}
     assert score["mae"] == score["mae_value"] == 0.25
-    with pytest.raises(EvaluationError, match="the metric 'exact_match' cannot score 'early'"):
+    with pytest.raises(EvaluationError, match="'exact_match' cannot score 'early'"):
         OutputsEvaluator(MASKS, "f1", ("exact_match",))
 
 
@@ -245,7 +245,7 @@ def test_a_metric_that_one_output_lacks_is_left_out_with_the_reason():
     score = OutputsEvaluator(values, "mae", ("r2",)).evaluate(truth, predicted)
     assert set(score) == {"mae", "mae_value", "mae_other", "r2_other"}  # no mean over some of the outputs
     assert set(score.undefined) == {"r2", "r2_value"}
-    with pytest.raises(KeyError, match="'r2' was left out: r2 is undefined: all targets of column 0 equal 2"):
+    with pytest.raises(KeyError, match=r"'r2' was left out.*column 0 equal 2"):
         score["r2"]
     with pytest.raises(EvaluationError, match="r2 is undefined"):
         OutputsEvaluator(values, "r2").evaluate(truth, predicted)

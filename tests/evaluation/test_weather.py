@@ -104,7 +104,7 @@ def test_a_perfect_forecast_and_the_climatology():
 def test_wrong_fields_are_refused():
     truth, broken = _fields(0), _fields(1)
     broken["temperature"][1, 0, 2, 3] = np.nan
-    with pytest.raises(EvaluationError, match="temperature of the forecast is nan at time 1"):
+    with pytest.raises(EvaluationError, match=r"temperature.*nan at time 1"):
         weather_scores(truth, broken)
     with pytest.raises(EvaluationError, match="the forecast lacks 'temperature'"):
         weather_scores(truth, {"2m_temperature": truth["2m_temperature"]})

@@ -150,19 +150,19 @@ def test_wrong_input_is_refused(small):
     with pytest.raises(ArgumentError, match="transform or pre_transform"):
         huggingface.to_hf(changed)
     exported = huggingface.to_hf(split)
-    with pytest.raises(ArgumentError, match="lacks the columns weight of algoreas/mst_easy"):
+    with pytest.raises(ArgumentError, match="columns weight of algoreas/mst_easy"):
         huggingface.from_hf(exported.remove_columns("weight"), "mst_easy")
 
     def one_way(row):
         row["edge_index"] = [row["edge_index"][0][1:], row["edge_index"][1][1:]]
         return row
 
-    with pytest.raises(ArgumentError, match="two directions of an edge are not neighbouring"):
+    with pytest.raises(ArgumentError, match="two directions of an edge"):
         huggingface.from_hf(exported.select([0, 1]).map(one_way), "mst_easy")
 
     def short(row):
         row["weight"] = row["weight"][:-1]
         return row
 
-    with pytest.raises(ArgumentError, match=r"row 0 of the dataset has \d+ values of weight"):
+    with pytest.raises(ArgumentError, match=r"row 0.*\d+ values of weight"):
         huggingface.from_hf(exported.map(short), "mst_easy")

@@ -115,14 +115,14 @@ def test_wrong_graphs_are_refused(small):
         from_networkx(named, "mst_easy")
     bare = nx.Graph(to_networkx(data, "mst_easy").edges)
     bare.add_nodes_from(range(data.num_nodes))
-    with pytest.raises(ArgumentError, match="the attribute 'weight' is missing at some edges"):
+    with pytest.raises(ArgumentError, match="'weight' is missing"):
         from_networkx(bare, "mst_easy")
     graph = to_networkx(data, "mst_easy")
     with pytest.raises(ArgumentError, match="the graph is a multigraph"):
         from_networkx(nx.MultiGraph(graph), "mst_easy")
     one_way = nx.DiGraph(graph)
     one_way.remove_edge(*next(iter(one_way.edges)))
-    with pytest.raises(ArgumentError, match=r"have no directions, but the arc \(\d+, \d+\) is missing"):
+    with pytest.raises(ArgumentError, match=r"arc \(\d+, \d+\) is missing"):
         from_networkx(one_way, "mst_easy")
     with pytest.raises(ArgumentError, match="have arcs; give a DiGraph"):
         from_networkx(nx.Graph(graph), "topological_sort_easy")

@@ -85,7 +85,7 @@ def test_attributes_of_other_kinds_of_targets(small):
     assert both[0].y.shape == (1, 2) and both[0].y.dtype == torch.float32
     tree = ogb.Evaluator("mst_easy")
     assert "num_edges" in tree.expected_input_format and "'f1': f1" in tree.expected_output_format
-    with pytest.raises(ArgumentError, match=r"co/rb_small:mis \(task solve\) has no counterpart in ogb"):
+    with pytest.raises(ArgumentError, match=r"co/rb_small:mis \(task solve\)"):
         ogb.Evaluator("co/rb_small:mis")
 
 
@@ -103,7 +103,7 @@ def test_logits_of_masks_and_several_outputs():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"y_true": np.ones((3, 1))}, "'y_pred' is missing; ==== Expected input format"),
+        ({"y_true": np.ones((3, 1))}, "'y_pred' is missing"),
         ({"y_true": np.ones(3), "y_pred": np.ones(3)}, r"y_true has shape \(3,\)"),
         ({"y_true": [1.0], "y_pred": [1.0]}, "y_true has list"),
         ({"y_true": np.ones((3, 2)), "y_pred": np.ones((3, 2))}, "y_true has 2 columns"),

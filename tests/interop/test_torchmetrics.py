@@ -83,7 +83,7 @@ def test_one_metric_alone_in_a_collection(small):
         evaluator.update(*update)
     assert as_floats(collection.compute()) == {name: evaluator.compute()[name] for name in ("accuracy", "f1")}
     assert EvaluatorMetric("flow_easy", only="primary").higher_is_better is False
-    with pytest.raises(ArgumentError, match="only is 'f2'; the evaluator has f1, accuracy"):
+    with pytest.raises(ArgumentError, match=r"'f2'.*f1, accuracy"):
         EvaluatorMetric("mst_easy", only="f2")
 
 

@@ -54,7 +54,7 @@ def test_the_kinds_of_models_are_found_by_name_and_by_configuration() -> None:
             load_config("chip_design/aig", f"{known.kind}_small").model if known.kind in kinds[-2:] else known.config()
         )
         assert architecture_of(config) is known
-    with pytest.raises(UnknownModel, match="unknown kind of model 'trajectories'; did you mean 'trajectory'"):
+    with pytest.raises(UnknownModel, match=r"model 'trajectories'.*'trajectory'"):
         architecture("trajectories")
 
 
@@ -105,7 +105,7 @@ def test_features_and_tasks_may_be_named_like_attributes_of_modules(name: str) -
 
 
 def test_texts_are_answered_with_texts_alone() -> None:
-    with pytest.raises(ConfigError, match="answer a text with a text, which algoreas/mst_easy does not ask for"):
+    with pytest.raises(ConfigError, match="algoreas/mst_easy does not ask for"):
         build_task_model(TextModelConfig(hidden=8, heads=1), TASKS["algoreas/mst_easy"])
 
 
@@ -125,13 +125,13 @@ def test_a_user_can_add_an_architecture() -> None:
     register_architecture(own)  # a plug-in may be loaded twice
     assert architecture("constant") is own
     assert build_task_model(ConstantConfig(value=2.0), TASKS["algoreas/mst_easy"]).value.item() == 2.0
-    with pytest.raises(ValueError, match="the kind of model 'constant' has the configuration ConstantConfig already"):
+    with pytest.raises(ValueError, match="'constant' has the configuration ConstantConfig"):
         register_architecture(Architecture("constant_2", ConstantConfig, own.build))
 
     class Unknown(BaseModel):
         pass
 
-    with pytest.raises(ValueError, match="registers the kind of model 'graph', which graphbench itself has registered"):
+    with pytest.raises(ValueError, match="'graph', which graphbench itself"):
         register_architecture(Architecture("graph", Unknown, own.build))
 
     with pytest.raises(UnknownModel, match="Unknown is the configuration of no model"):
@@ -162,7 +162,7 @@ def test_a_user_can_add_an_architecture() -> None:
     ],
 )
 def test_models_beyond_all_bounds_are_refused(schema: type[BaseModel], settings: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=r"more than 10\^\d+ weights, and 10\^10 are allowed; lower its widths"):
+    with pytest.raises(ValidationError, match=r"10\^\d+ weights, and 10\^10.*lower"):
         schema.model_validate(settings)
 
 

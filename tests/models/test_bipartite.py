@@ -388,14 +388,14 @@ def test_a_compiled_model_gives_the_same() -> None:
     ("options", "message"),
     [
         ({}, "the key 'model.options.side' is missing"),
-        ({**LINKS, "link": "x"}, r"unknown key 'model\.options\.link'; did you mean 'links'"),
-        ({**LINKS, "polarity": "negated"}, "links = 'link' and polarity = 'negated' are two ways .* to null"),
+        ({**LINKS, "link": "x"}, r"unknown key 'model\.options\.link'.*'links'"),
+        ({**LINKS, "polarity": "negated"}, "links = 'link' and polarity = 'negated'"),
         (
             {"side": "is_left"},
-            r"'bipartite' reads the input is_left \(node mask\).*its inputs are is_clause \(node mask\)",
+            r"is_left \(node mask\).*is_clause \(node mask\)",
         ),
-        ({"side": "link"}, r"reads the input link \(node mask\).*link \(edge mask\)"),
-        (POLARITY, r"reads the input negated \(edge mask\), which the data does not have; its inputs are is_clause"),
+        ({"side": "link"}, r"input link \(node mask\).*link \(edge mask\)"),
+        (POLARITY, r"negated \(edge mask\).*is_clause"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
@@ -409,7 +409,7 @@ def test_directed_graphs_and_trajectories_are_refused() -> None:
     with pytest.raises(ConfigError, match="'bipartite' is for undirected graphs"):
         build_model(config, parse_features({**FEATURES["lcg"], **ANSWER}), directed=True)
     recurrent = TrajectoryModelConfig(processor="bipartite", hidden=8, options={"side": "s"})
-    with pytest.raises(ConfigError, match=r"reads the input s \(node mask\).*its inputs are none"):
+    with pytest.raises(ConfigError, match=r"input s \(node mask\).*none"):
         build_task_model(recurrent, {"clrs/bfs": TaskFeatures.of(card("clrs/bfs"))})
 
 

@@ -120,10 +120,10 @@ def test_it_learns_to_choose_and_its_circuits_become_smaller():
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="hidden=16 is not divisible by heads=3"):
         model_of(heads=3)
-    with pytest.raises(CardError, match=r"environment 'chip_design\.circuit' does not exist"):
+    with pytest.raises(CardError, match=r"'chip_design\.circuit' does not exist"):
         build_task_model(BuilderModelConfig(environment="chip_design.circuit"), {"chip_design/aig": TASK})
     other = TaskFeatures(parse_features({"story": ["input", "graph", "text"]}))
-    with pytest.raises(ConfigError, match=r"'table' of graphs, which the task does not have \(there: story\)"):
+    with pytest.raises(ConfigError, match=r"'table' of graphs.*story"):
         build_task_model(BuilderModelConfig(environment="chip_design.circuits"), {"clutrr/gen": other})
     with pytest.raises(ConfigError, match="the batch has no 'table'"):
         model_of().predict(SimpleNamespace())

@@ -117,13 +117,13 @@ def test_one_task_keeps_the_names_and_the_draws_of_a_single_model() -> None:
 def test_what_joint_graph_models_refuse() -> None:
     tasks = {"a": TaskFeatures(features_of("mst")), "b": TaskFeatures(features_of("flow"))}
     model = build_task_model(ModelConfig(hidden=8, layers=1, ignore=("capacity",)), tasks)
-    with pytest.raises(ConfigError, match="the model has 2 tasks; pass task_id, one of a, b"):
+    with pytest.raises(ConfigError, match=r"2 tasks.*task_id.*a, b"):
         model(random_batch("mst"))
     with pytest.raises(ConfigError, match="not built for 'c'; it knows a, b"):
         model(random_batch("mst"), "c")
-    with pytest.raises(ConfigError, match=r"ignore names \['age'\]; the inputs of the tasks are \['capacity'"):
+    with pytest.raises(ConfigError, match=r"ignore names \['age'\].*\['capacity'"):
         build_task_model(ModelConfig(hidden=8, layers=1, ignore=("age",)), tasks)
-    with pytest.raises(ConfigError, match="clrs/bfs has hints, which models of kind graph do not follow"):
+    with pytest.raises(ConfigError, match=r"clrs/bfs has hints.*kind graph"):
         build_task_model(ModelConfig(), {BFS: TaskFeatures.of(card(BFS))})
     with pytest.raises(ConfigError, match="'answer' is a text; write kind: text"):
         build_task_model(ModelConfig(), {"a": TaskFeatures(parse_features({"answer": ["output", "graph", "text"]}))})
@@ -305,7 +305,7 @@ def test_weights_of_the_former_dense_gin_do_not_fit_and_the_message_says_so() ->
     model = recurrent({BFS: TaskFeatures.of(card(BFS))}, processor="gin")
     state = {f"model.{name}": value for name, value in model.state_dict().items() if "processor.processor" not in name}
     state["model.processor.epsilon"] = torch.zeros(())
-    with pytest.raises(CheckpointError, match=r"does not fit the model: .* missing .* unknown to the model .*epsilon"):
+    with pytest.raises(CheckpointError, match=r"does not fit the model.*epsilon"):
         load_model(model, state)
 
 

@@ -147,12 +147,12 @@ def test_texts_longer_than_the_known_positions_are_refused():
     for kind, bound in (({"positions": "learned"}, 128), (RANDOM, 500)):
         generate = TextGenerator(make_model(**kind))
         assert len(generate(["x" * (bound - 1)], 40)[0]) <= 1
-        with pytest.raises(UnreadableText, match=f"{bound + 1} characters is too long for a model with {bound}"):
+        with pytest.raises(UnreadableText, match=f"{bound + 1} characters.*{bound}"):
             generate(["x" * bound], 40)
 
 
 def test_impossible_architectures_are_refused():
-    with pytest.raises(ValidationError, match=r"hidden=30 is not divisible by 2 \* heads=8"):
+    with pytest.raises(ValidationError, match=r"hidden=30.*2 \* heads=8"):
         TextModelConfig(hidden=30, heads=4)
     with pytest.raises(ValidationError, match="randomised_positions=100 is below context=2048"):
         TextModelConfig(randomised_positions=100)

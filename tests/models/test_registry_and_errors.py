@@ -47,9 +47,9 @@ def test_a_user_can_add_a_processor() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda nodes: nodes, "returned a value of type Tensor; return Processed"),
-        (lambda nodes: Processed(nodes[:, :3]), r"returned nodes of shape \[\d+, 3\]; expected .* shape \[\d+, 8\]"),
-        (lambda nodes: Processed(nodes[1:]), r"returned nodes of shape \[\d+, 8\]; expected"),
+        (lambda nodes: nodes, "Tensor; return Processed"),
+        (lambda nodes: Processed(nodes[:, :3]), r"shape \[\d+, 3\].*shape \[\d+, 8\]"),
+        (lambda nodes: Processed(nodes[1:]), r"nodes of shape \[\d+, 8\]"),
         (lambda nodes: Processed(None), r"returned nodes = None; expected"),
     ],
 )
@@ -62,7 +62,7 @@ def test_what_a_processor_must_return(answer: Any, message: str) -> None:
     try:
         config = ModelConfig(processor="faulty", hidden=8)
         model = build_model(config, features_of("steiner_tree"), directed=False)
-        with pytest.raises(ConfigError, match=rf"^the processor 'faulty' \(.*Faulty\) {message}"):
+        with pytest.raises(ConfigError, match=rf"^the processor 'faulty' \(.*Faulty\) .*{message}"):
             model(random_batch("steiner_tree"))
     finally:
         processor_registry._REGISTRIES["sparse"].remove("faulty")
@@ -88,7 +88,7 @@ def test_a_processor_receives_the_values_of_the_inputs_it_reads(inverse: bool) -
         model = build_model(config, parse_features(spec), directed=True)
         arcs = torch.tensor([[0, 2, 1], [1, 0, 2]])
         model(Data(edge_index=arcs, num_nodes=3, mark=torch.tensor([0, 1, 1]), weight=torch.tensor([5.0, 6.0, 7.0])))
-        with pytest.raises(ConfigError, match=r"'reader' reads the input mark \(node mask\).*inputs are weight"):
+        with pytest.raises(ConfigError, match=r"'reader'.*mark \(node mask\).*weight"):
             build_model(config.model_copy(update={"ignore": ()}), features_of("mst"), directed=True)
     finally:
         processor_registry._REGISTRIES["sparse"].remove("reader")
@@ -105,9 +105,7 @@ def test_one_name_may_stand_for_several_kinds_of_input() -> None:
     assert processor_class("gin", "dense", "sparse") is processor_class("gin", "sparse")
     with pytest.raises(ValueError, match="consumes='trees' is unknown"):
         register_processor("oak", consumes="trees")  # type: ignore[arg-type]
-    with pytest.raises(
-        UnknownModel, match="the processor 'mpnn' consumes dense inputs, this kind of model feeds sparse"
-    ):
+    with pytest.raises(UnknownModel, match=r"'mpnn' consumes dense.*sparse"):
         build_model(ModelConfig(processor="mpnn"), features_of("mst"), directed=False)
 
 

@@ -51,7 +51,7 @@ def test_what_is_no_spelling_is_no_circuit():
     for wrong in ([4, 6], [4, 1, 16], [4, 6, 8, 1, 4], [16, 6, 1, 4], [4, 6, 1, 18], [4, 6, 1]):
         assert TOKENIZER.structure(text, wrong) is None, wrong
     long = Aig(2, np.array([[2, 4]] * 1022), np.array([6]))
-    with pytest.raises(CircuitError, match="2 inputs and 1,022 ANDs has no tokens; at most 1,023"):
+    with pytest.raises(CircuitError, match=r"1,022 ANDs.*1,023"):
         TOKENIZER.tokens(encoded(long))
 
 
@@ -105,5 +105,5 @@ def test_drawn_tokens_are_repeatable_and_end(monkeypatch):
 
 
 def test_a_task_without_structures_is_refused():
-    with pytest.raises(ConfigError, match=r"needs a text 'reference' of graphs as output.*\(there: none\)"):
+    with pytest.raises(ConfigError, match=r"'reference' of graphs.*\(there: none\)"):
         model_of({"table": FEATURES["table"]})

@@ -185,7 +185,7 @@ def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         build_model(unset, FEATURES, directed=True)
     for path in ("bert-base-uncased", str(tmp_path / "absent")):
         config = StoryModelConfig.model_validate({"encoder": "frozen", "text": "tokens", "frozen": {"path": path}})
-        with pytest.raises(ConfigError, match=rf"model\.frozen\.path = '{path}', does not exist"):
+        with pytest.raises(ConfigError, match=rf"model\.frozen\.path = '{path}'"):
             build_model(config, FEATURES, directed=True)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="cannot load a pretrained encoder"):

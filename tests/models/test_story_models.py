@@ -228,7 +228,7 @@ def test_malformed_vocabularies(words: tuple[str, ...], message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace("@ent", "ent"), "story 0 of the batch names none of the queried entities"),
+        (lambda text: text.replace("@ent", "ent"), "story 0.*queried entities"),
         (lambda text: "", "empty"),
         (lambda text: text + " @ent32", "@ent32, but the data have 32"),
     ],
@@ -313,7 +313,7 @@ def test_a_relation_network_is_the_sum_over_pairs_written_out() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tokens": None}, "no input 'tokens' that is a text of graphs .there: story.; set model.text"),
+        ({"tokens": None}, "'tokens'.*set model.text"),
         ({"entity": None}, "no input 'entity'"),
         ({"asker": None, "asked": None}, "mask_one"),
         ({"answer": ["output", "graph", "scalar"]}, "predict classes of graphs"),
@@ -331,7 +331,7 @@ def test_data_that_are_no_stories(change: dict[str, Any], message: str) -> None:
 def test_the_inputs_are_chosen_by_type_where_there_is_one_of_each() -> None:
     spec = {name: words for name, words in SPEC.items() if name != "story"}
     assert build_model(StoryModelConfig(vocabulary=("a",)), parse_features(spec), directed=True).text.name == "tokens"
-    with pytest.raises(ConfigError, match=r"2 inputs, where one is needed, .* \(there: .*\); set model.text"):
+    with pytest.raises(ConfigError, match=r"2 inputs.*set model.text"):
         build_model(StoryModelConfig(vocabulary=("a",)), FEATURES, directed=True)
 
 

@@ -65,9 +65,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(toys: Splits, tmp_path: Path
 def test_a_run_with_other_words_is_not_continued(toys: Splits, tmp_path: Path) -> None:
     path = tiny(tmp_path)
     train(data=toys, model=path, output=tmp_path / "run", evaluate=(), steps=2)
-    with pytest.raises(
-        CheckpointError, match=r"belongs to another run .*: model.vocabulary \[.*\.\.\. -> \['a', 'has', 'called'\]"
-    ):
+    with pytest.raises(CheckpointError, match=r"another run.*model.vocabulary .*\['a', 'has', 'called'\]"):
         own = {"model.vocabulary": ["a", "has", "called"]}
         train(data=toys, model=path, output=tmp_path / "run", evaluate=(), steps=2, overrides=own)
 
@@ -83,7 +81,7 @@ def test_a_graph_model_trains_on_data_with_texts(toys: Splits, tmp_path: Path) -
 
 
 def test_keys_that_story_models_do_not_have(toys: Splits, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"unknown key 'model.hiden'; did you mean 'model.hidden'\?"):
+    with pytest.raises(ConfigError, match=r"unknown key 'model.hiden'.*'model.hidden'"):
         train(data=toys, model=tiny(tmp_path), output=tmp_path / "run", overrides=["model.hiden=4"])
 
 

@@ -191,7 +191,7 @@ def test_settings_of_a_loss_are_checked_and_used() -> None:
     scores = torch.tensor([0.3, -0.2])
     found = surrogate_of("independent_set", {"beta": 2.0})(scores, batch)
     assert torch.equal(found, independent_set_loss(scores, batch, beta=2.0))
-    with pytest.raises(ConfigError, match=r"training\.task\.surrogate\.gamma: the loss 'independent_set' has beta"):
+    with pytest.raises(ConfigError, match=r"training\.task\.surrogate\.gamma: the loss 'independent_set'"):
         surrogate_of("independent_set", {"gamma": 1.0})
     with pytest.raises(ConfigError, match="'max_cut' has no settings"):
         surrogate_of("max_cut", {"beta": 1.0})
@@ -214,7 +214,7 @@ def test_other_graphs_and_scores_are_named(name):
         with pytest.raises(ConfigError, match=message):
             loss_of(name, scores, batch)
     batch = graph([(0, 1)], 3)
-    with pytest.raises(ConfigError, match=r"the scores are torch\.int64; give a tensor of floating-point numbers"):
+    with pytest.raises(ConfigError, match=r"torch\.int64.*floating-point"):
         loss_of(name, torch.zeros(3, *shape, dtype=torch.long), batch)
     with pytest.raises(ConfigError, match="the scores are ndarray"):
         loss_of(name, np.zeros((3, *shape)), batch)

@@ -55,11 +55,11 @@ def test_the_columns_are_those_of_the_inputs_that_are_read(kind):
 @pytest.mark.parametrize("kind", [TabularModelConfig, SelectorModelConfig])
 def test_what_cannot_be_read_is_refused(kind):
     task = TaskFeatures(FEATURES)
-    with pytest.raises(ConfigError, match=r"model\.ignore names 'width', which is no input \(inputs: mark, wide\)"):
+    with pytest.raises(ConfigError, match=r"model\.ignore names 'width'"):
         table_of_model(_Batch(), task, Location.GRAPH, kind(ignore=["width"]))
     with pytest.raises(ConfigError, match="no inputs of their own"):
         table_of_model(_Batch(), task, Location.GRAPH, kind(columns="inputs", ignore=["wide"]))
-    with pytest.raises(ConfigError, match=r"model\.columns is inputs, but the outputs are of nodes"):
+    with pytest.raises(ConfigError, match=r"model\.columns is inputs"):
         table_of_model(_Batch(), task, Location.NODE, kind(columns="inputs"))
 
 
@@ -88,9 +88,9 @@ def test_a_card_whose_costs_of_inputs_do_not_exist_is_refused():
     from graphbench.catalog.names import catalog
 
     card = catalog().card("sat/small:select")
-    with pytest.raises(CardError, match=r"overhead is 'none'; the scalars of graphs are"):
+    with pytest.raises(CardError, match=r"overhead is 'none'.*scalars"):
         task_of(by_input(card, structure="none"))
-    with pytest.raises(CardError, match=r"overhead names 'family', which is no input"):
+    with pytest.raises(CardError, match="overhead names 'family'"):
         task_of(by_input(card, family="structure_seconds"))
 
 
@@ -100,5 +100,5 @@ def test_too_few_rows_for_an_estimator_are_a_clear_error():
     config = TabularModelConfig(processor="k_nearest", columns="inputs", options={"n_neighbors": 16})
     model = TabularModel(config, TaskFeatures(FEATURES))
     BATCH.target = torch.tensor([1.0, 2.0])
-    with pytest.raises(ConfigError, match=r"k_nearest cannot be fitted on 2 training rows .* n_neighbors"):
+    with pytest.raises(ConfigError, match=r"k_nearest.*2 training rows.*n_neighbors"):
         model.fit([_Batch()], seed=0)

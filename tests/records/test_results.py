@@ -85,8 +85,8 @@ def test_only_ids_become_paths(tmp_path, dataset):
     ("change", "message"),
     [
         ({"colour": "red"}, "unknown key 'colour'"),
-        ({"schema": 0}, "schema = 0 is refused: Input should be 1 or 2"),
-        ({"schema": 3}, "record format 3, newer.*update graphbench"),
+        ({"schema": 0}, "schema = 0.*1 or 2"),
+        ({"schema": 3}, "record format 3, newer.*update"),
         ({"seed": None}, "seed"),
         ({"scores": {"test": {"f1": "high"}}}, "scores.test.f1"),
         ({"scores": {"test": {"f1": math.nan}}}, "scores.test.f1"),
@@ -199,18 +199,18 @@ def test_hardware_is_storable():
 def test_records_cannot_hold_what_json_cannot():
     with pytest.raises(ValueError, match="finite"):
         make_record(f1=math.inf)
-    with pytest.raises(ValueError, match=r"letters \(A-Z, a-z\), digits, dots, dashes and underscores alone"):
+    with pytest.raises(ValueError, match=r"letters \(A-Z, a-z\), digits, dots"):
         RunRecord.model_validate(make_record().model_dump() | {"model": "../evil"})
 
 
 @pytest.mark.parametrize(
     ("scores", "words"),
     [
-        ({"f1": 1.7}, "test: f1 is 1.7, outside its range from 0 to 1"),
+        ({"f1": 1.7}, "test: f1 is 1.7.*0 to 1"),
         ({"f1": 1e308}, r"f1 is 1e\+308, outside"),
         ({"accuracy": -0.1}, "accuracy is -0.1, outside"),
-        ({"mae": -1.0}, "mae is -1, outside its range from 0 to inf"),
-        ({"r2": 1.5}, "r2 is 1.5, outside its range from -inf to 1"),
+        ({"mae": -1.0}, "mae is -1.*0 to inf"),
+        ({"r2": 1.5}, "r2 is 1.5.*-inf to 1"),
         ({"f1": math.nan}, "finite number"),
         ({"mae": math.inf}, "finite number"),
     ],
@@ -231,16 +231,14 @@ def test_scores_outside_the_range_of_their_metric_are_refused(tmp_path, scores, 
 def test_a_record_of_a_newer_schema_says_so(tmp_path):
     path = tmp_path / "record.json"
     path.write_text(json.dumps({**json.loads(make_record().to_json()), "schema": 3, "more": 1}))
-    with pytest.raises(
-        ResultError, match=r"record\.json has the record format 3, newer than .* \(2\); update graphbench"
-    ):
+    with pytest.raises(ResultError, match=r"record\.json.*format 3.*\(2\).*update"):
         read_record(path)
 
 
 def test_records_that_are_nested_too_deeply(tmp_path):
     path = tmp_path / "record.json"
     path.write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(ResultError, match="is not a JSON record: its lists and objects are nested too deeply"):
+    with pytest.raises(ResultError, match="nested too deeply"):
         read_record(path)
     config = deepest = {}
     for _ in range(3000):

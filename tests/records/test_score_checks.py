@@ -107,7 +107,7 @@ def test_five_samples_are_never_recorded_as_the_split(trees):
         record = record_of(five, score)
         assert record.graphs_scored == {"test": 5} and record.budget.small is True
     others = trees.test[5:10]
-    with pytest.raises(ResultError, match="sample 0 was scored and is not in the split"):
+    with pytest.raises(ResultError, match=r"sample 0.*not in the split"):
         record_of(others, score)
 
 
@@ -128,7 +128,7 @@ def test_a_batch_that_was_scored_several_times_counts_once(trees):
     for batches in ([next(iter(trees.test.batches(3)))] * 4, list(DataLoader(trees.test[:3], batch_size=3)) * 4):
         score = score_of(batches)
         assert score.graphs == LIMIT  # the number alone would pass
-        with pytest.raises(ResultError, match=r"sample 0 4 times \(12 samples were scored, 3 different ones\)"):
+        with pytest.raises(ResultError, match="sample 0 4 times"):
             record_of(trees.test, score)
 
 
@@ -136,9 +136,9 @@ def test_a_score_of_another_split_is_refused(trees, root):
     for batches in (trees.val.batches(5), DataLoader(trees.val, batch_size=5)):
         score = score_of(batches)
         assert score.graphs == LIMIT
-        with pytest.raises(ResultError, match="the score of test was measured on val of algoreas/mst_easy"):
+        with pytest.raises(ResultError, match=r"score of test.*val of algoreas/mst_easy"):
             record_of(trees.test, score)
-    with pytest.raises(ResultError, match="the split given as 'test' is 'val' of algoreas/mst_easy"):
+    with pytest.raises(ResultError, match="'test' is 'val' of algoreas/mst_easy"):
         record_of(trees.val, score)
     mixed = score_of([*trees.val[:6].batches(6), *trees.test[:6].batches(6)])
     with pytest.raises(ResultError, match="was measured on val"):
@@ -155,7 +155,7 @@ def test_a_score_of_another_split_is_refused(trees, root):
 def test_splits_that_were_not_given_are_refused_and_others_leave_no_trace(trees):
     score, given = score_of(trees.test.batches(5)), {"val": trees.val, "test": trees.test}
     for name in ("n192", "tset", "train", "val"):
-        with pytest.raises(ResultError, match=f"a score of '{name}', but the splits that are given are test"):
+        with pytest.raises(ResultError, match=f"'{name}'.*splits.*test"):
             RunRecord.from_scores({"test": trees.test}, {"test": score, name: {"f1": 0.5}}, model="mine")
     record = RunRecord.from_scores(given, {"test": score}, model="mine")
     assert record.data_hashes.keys() == record.graphs_scored.keys() == record.scores.keys() == {"test"}
@@ -165,7 +165,7 @@ def test_splits_that_were_not_given_are_refused_and_others_leave_no_trace(trees)
 
 def test_metrics_that_the_card_does_not_have_are_refused(trees):
     for scores in ({"f1": 0.5, "made_up": 0.5}, {"r2": 0.5}, {"f1_in_tree": 0.5}):
-        with pytest.raises(ResultError, match=f"'{[*scores][-1]}' is no metric of algoreas/mst_easy, which has f1,"):
+        with pytest.raises(ResultError, match=f"'{[*scores][-1]}'.*algoreas/mst_easy, which has f1"):
             record_of(trees.test, scores)
     with pytest.raises(ResultError, match="has no score of any metric"):
         record_of(trees.test, {})
@@ -174,7 +174,7 @@ def test_metrics_that_the_card_does_not_have_are_refused(trees):
 def test_replicates_that_do_not_fit_the_number_of_samples_are_refused(trees):
     score = score_of(trees.test.batches(5))
     score.replicates = (0.5,) * 200
-    with pytest.raises(ResultError, match=f"200 bootstrap replicates and is of {LIMIT} samples"):
+    with pytest.raises(ResultError, match=f"200 bootstrap.*{LIMIT}"):
         record_of(trees.test, score)
 
 
@@ -296,7 +296,7 @@ def test_parts_belong_to_the_split_whose_samples_they_are(root):
     other = next(score for name, score in scores.items() if name.startswith("val_n"))
     with pytest.raises(ResultError, match="was measured on val"):
         RunRecord.from_scores({"test": splits.test}, {"test": scores["test"], part: other}, model="mine")
-    with pytest.raises(ResultError, match=f"a score of '{part}', but the splits that are given are val"):
+    with pytest.raises(ResultError, match=f"'{part}'.*splits.*val"):
         RunRecord.from_scores({"val": splits.val}, {part: scores[part]}, model="mine")
 
 
@@ -351,7 +351,7 @@ def test_replicates_of_another_seed_cannot_be_paired(root):
     evaluator.draw_replicates(7)
     for batch in test.batches(5):
         evaluator.update(batch, torch.ones(batch.edge_index.shape[1], dtype=torch.bool))
-    with pytest.raises(ResultError, match=r"of the seed 7, .* draw_replicates\(\) without a seed"):
+    with pytest.raises(ResultError, match=r"seed 7.*draw_replicates\(\)"):
         record_of(test, evaluator.compute())
 
 

@@ -105,5 +105,5 @@ def test_a_matrix_has_no_classes(tmp_path):
     path = tmp_path / "x.yaml"
     entry = "{title: T, kind: matrix, classes: {A: b}}"
     path.write_text(f"paper: P\ndomain: d\ncollections: {{g: {entry}}}\ntables: []\n", encoding="utf-8")
-    with pytest.raises(ResultError, match=re.escape("a matrix has neither 'classes' nor 'averages'")):
+    with pytest.raises(ResultError, match=re.escape("neither 'classes' nor 'averages'")):
         read_published(path)

@@ -11,6 +11,7 @@ from graphbench.records.published import published
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, score_rows
 
+from ..snapshots import require_snapshot
 from .conftest import make_record
 from .parsed_page import ParsedPage
 
@@ -43,24 +44,19 @@ def test_the_page_is_self_contained(pages):
     assert text.count("<svg") == 2  # scores against size, learning curves
 
 
+def test_the_pages_are_those_of_the_snapshots(pages):
+    require_snapshot("report.md", pages[".md"].read_text(encoding="utf-8"))
+    page = parsed(pages[".html"])
+    require_snapshot("report-html.txt", "\n".join([*page.rows, ""]))
+
+
 def test_the_overview_sets_numbers_side_by_side(pages):
     rows = [row for row in parsed(pages[".html"]).rows if "seed" in row and "steps" in row]
-    assert rows[0] == (
-        f"{ID}|f1 ↑|gin|0.7500 ± 0.0707|0.4000 (all positive)|0.7288 ± 0.0894|+0.0212|2 seeds, 100 steps|"
-    )
-    assert (
-        rows[1] == "gin_small|small run|0.4500|0.4000 (all positive)|0.7288 ± 0.0894|not comparable|1 seed, 100 steps|"
-    )
+    assert [row.split("|")[:1] for row in rows][:2] == [[ID], ["gin_small"]]
 
 
-def test_the_score_table_holds_trivial_ours_and_published(pages):
-    rows = parsed(pages[".html"]).rows
-    assert "all positive|trivial|0.4000|0.2000|–|" in rows  # noqa: RUF001
-    assert "all negative (majority)|trivial|0.0000|0.0000|–|" in rows  # noqa: RUF001
-    assert not any(row.startswith("majority") for row in rows)
-    assert "gin|ours|0.7500 ± 0.0707|0.9000 ± 0.0000|0.7400 ± 0.0707|2 seeds, 100 steps|" in rows
-    assert "gt|published|0.8504 ± 0.0148|–|–|GraphBench, Table 16, 3 seeds|" in rows  # noqa: RUF001
-    assert "gin_small|small run|ours|0.4500|0.9000|0.4400|1 seed, 5 steps <tiny>|" in rows
+def test_majority_stands_once_in_the_score_table(pages):
+    assert not any(row.startswith("majority") for row in parsed(pages[".html"]).rows)
 
 
 def test_text_is_escaped(pages):
@@ -74,9 +70,6 @@ def test_the_markdown_and_its_figures(pages):
     figures = re.findall(r"!\[[^\]]+\]\((figures/[^)]+)\)", text)
     assert figures == ["figures/algoreas-mst_medium-ood.png", "figures/algoreas-mst_medium-curves.png"]
     assert all((pages[".md"].parent / name).read_bytes().startswith(b"\x89PNG") for name in figures)
-    assert "| n512 | 512 | 0.5500 ± 0.0707 | 0.8823 | 0.2500 | – |" in text  # noqa: RUF001
-    assert "| gin_small **[small run]** | ours | 0.4500 |" in text
-    assert r"stopped \| early" in text and "0123456789"[:8] in text
 
 
 def test_every_markdown_table_is_well_formed(pages):
@@ -93,8 +86,6 @@ def test_all_sections_are_there(pages):
     text = pages[".md"].read_text(encoding="utf-8")
     headings = ["Splits", "Scores on the test split", "Out of distribution", "Learning curves", "Cost", "Provenance"]
     assert re.findall("^### (.*)$", text, re.MULTILINE) == headings
-    assert "| 2.68 M | 10.5 s |" in text
-    assert "| test | 100 | 128 | 750 ± 120 | larger graphs |" in text
 
 
 def test_empty_parts_are_left_out(tmp_path, card):
@@ -168,7 +159,7 @@ def test_errors(tmp_path, card):
 
 def test_outputs_that_are_no_report(tmp_path, card):
     for name in ("one.pdf", "one.txt", "one.HTM"):
-        with pytest.raises(ResultError, match=r"a report is a folder, or a file ending in \.md or \.html"):
+        with pytest.raises(ResultError, match=r"\.md or \.html"):
             build_report(records(), tmp_path / name, cards={ID: card})
         assert not (tmp_path / name).exists()
     (tmp_path / "folder.pdf").mkdir()

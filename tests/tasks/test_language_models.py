@@ -94,9 +94,9 @@ def test_files_that_do_not_fit_are_refused(questions, tmp_path):
     evaluate_language_model(Oracle(questions), questions, path)
     other = Oracle(questions)
     other.name = "another"
-    with pytest.raises(EvaluationError, match="has answers of 'oracle', not of 'another'"):
+    with pytest.raises(EvaluationError, match="'oracle', not of 'another'"):
         evaluate_language_model(other, questions, path)
-    with pytest.raises(EvaluationError, match="prompt 0 of bfs at size 4, seed 3, but to another text"):
+    with pytest.raises(EvaluationError, match=r"prompt 0 of bfs.*seed 3"):
         evaluate_language_model(Oracle(questions), questions, path, examples=few_shot_examples(1))
     lines = path.read_text().splitlines()
     deep = "[" * 100_000
@@ -182,7 +182,7 @@ def test_splits_of_the_dataset_are_questions_too(tmp_path):
         ("bfs", prompt.size, prompt.seed, prompt.index, True) for prompt in (made[41], made[2])
     ]
     changed = graphbench.Loader("clrs_text/bfs", pre_transform=lambda data: data, root=tmp_path, limit=3, workers=1)
-    with pytest.raises(EvaluationError, match="pre_transform changed the samples of clrs_text/bfs"):
+    with pytest.raises(EvaluationError, match=r"pre_transform.*clrs_text/bfs"):
         dataset_prompts(changed.load(())["val"])
 
 
@@ -295,7 +295,7 @@ def test_generation_ends_at_the_stop_text(tiny, causal):
 def test_texts_that_do_not_fit_the_context_are_told(causal):
     assert causal.context == 256
     assert len(causal(["x" * 250], 40)[0]) == 6
-    with pytest.raises(EvaluationError, match="a text has 256 tokens and the context of tiny has 256"):
+    with pytest.raises(EvaluationError, match=r"256 tokens.*context of tiny has 256"):
         causal(["x" * 256], 40)
 
 

@@ -46,7 +46,7 @@ def test_graphs_without_labels_are_not_scored() -> None:
     ]
     rows = {"ratio": torch.tensor([0.4, 1.4, 0.2]), "efficiency": torch.tensor([0.8, 0.7, 0.2])}
     for given in (graphs, Batch.from_data_list(graphs)):
-        with pytest.raises(EvaluationError, match=r"1 of the graphs have no label.*steady_failed"):
+        with pytest.raises(EvaluationError, match=r"1 of the graphs.*steady_failed"):
             evaluator.update(given, rows)
     evaluator.update(graphs[:2], {name: values[:2] for name, values in rows.items()})
     assert evaluator.compute().graphs == 2
@@ -56,7 +56,7 @@ def test_builders_refuse_tasks_that_ask_for_no_structures() -> None:
     card = graphbench.card("chip_design/aig:ands")
     for model in ("builder_small", "speller_small"):
         config = load_config(card.address, model)
-        with pytest.raises(ConfigError, match=r"generate structures, and .*aig:ands asks for reference_ands"):
+        with pytest.raises(ConfigError, match="aig:ands asks for reference_ands"):
             build_task_model(config.model, {card.address: TaskFeatures.of(card)})
 
 

@@ -70,7 +70,7 @@ def test_algorithms_have_the_names_of_the_outputs_without_their_common_ending(se
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"features": {"a": ["output", "graph", "scalar"]}}, "needs two or more outputs .*; there is one"),
+        ({"features": {"a": ["output", "graph", "scalar"]}}, "two or more outputs"),
         (
             {"features": {"a": ["output", "graph", "scalar"], "b": ["output", "node", "scalar"]}},
             r"'b' is \[node, scalar\]",
@@ -78,9 +78,9 @@ def test_algorithms_have_the_names_of_the_outputs_without_their_common_ending(se
         ({"features": {"a": ["output", "graph", "scalar(2)"], "b": ["output", "graph", "scalar"]}}, r"'a' is \[graph,"),
         ({"task": {"type": "select", "weights": {"any_cost": 2.0}}}, "leave task.weights out"),
         ({"task": {"type": "select", "options": {"cutoff": 5}}}, r"task\.options.*'cutoff'"),
-        ({"task": {"type": "select", "options": {"overhead": "seconds"}}}, "'seconds'; the scalars of graphs are dens"),
+        ({"task": {"type": "select", "options": {"overhead": "seconds"}}}, r"'seconds'.*dens"),
         ({"task": {"type": "select", "options": {"overhead": -1}}}, "overhead is -1; give a number from 0 on"),
-        ({"task": {"type": "select", "options": {"overhead": [1]}}}, r"overhead is \[1\]; give a number from 0 on"),
+        ({"task": {"type": "select", "options": {"overhead": [1]}}}, r"overhead is \[1\]"),
     ],
 )
 def test_cards_that_do_not_fit_are_refused(select_card, changes, message):
@@ -90,9 +90,7 @@ def test_cards_that_do_not_fit_are_refused(select_card, changes, message):
 
 def test_metrics_that_score_no_choices_are_refused(select_card):
     card = select_card(metrics={"primary": "f1"})
-    with pytest.raises(
-        EvaluationError, match="the metric 'f1' cannot score the choice of an algorithm; use some of clo"
-    ):
+    with pytest.raises(EvaluationError, match="'f1' cannot score the choice"):
         Evaluator(card)
     with pytest.raises(CardError, match="metrics: the metric 'f1' cannot score"):
         check_card(card)
@@ -119,7 +117,7 @@ def test_the_training_costs_are_those_given_else_of_the_card_else_of_the_data(se
     expected = training_costs(data)
     task = task_of(data.card)
     assert task.facts == {}
-    with pytest.raises(EvaluationError, match="the mean training costs of portfolios/toy are unknown"):
+    with pytest.raises(EvaluationError, match="training costs of portfolios/toy"):
         task.losses({}, None)
     task.read_training(data)
     assert task.facts == pytest.approx(expected)
@@ -150,7 +148,7 @@ def test_the_public_evaluator_takes_them_from_the_measurements(select_data, sele
     costs, choices = costs_of(data.test), np.arange(len(data.test)) % 3
     expected = closed_gap(costs, choices, costs_of(data.train))
     assert Evaluator(card).evaluate(costs, choices)["closed_gap"] == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(EvaluationError, match="closed_gap needs the mean cost of every algorithm"):
+    with pytest.raises(EvaluationError, match="closed_gap needs the mean"):
         Evaluator(data.card, root=select_root / "elsewhere").evaluate(costs, choices)
     assert Evaluator(data.card, root=select_root).evaluate(costs, choices)["closed_gap"] == pytest.approx(expected)
 
@@ -298,12 +296,10 @@ def test_predictions_are_written_and_read_again(select_data, select_root, tmp_pa
         found, _ = score_predictions("portfolios/toy", "test", tmp_path / name, **whole)
         assert dict(found["test"]) == dict(result.scores["test"]), name
     np.save(tmp_path / "short.npy", written[:-1])
-    with pytest.raises(
-        EvaluationError, match=r"short\.npy has 59 rows of y_pred, portfolios/toy test has 60 instances"
-    ):
+    with pytest.raises(EvaluationError, match=r"59 rows of y_pred.*60 instances"):
         score_predictions("portfolios/toy", "test", tmp_path / "short.npy", **whole)
     np.savez(tmp_path / "part.npz", any_cost=written[:, 0])
-    with pytest.raises(EvaluationError, match=r"part.npz has no array 'sparse_cost', 'dense_cost'"):
+    with pytest.raises(EvaluationError, match="array 'sparse_cost', 'dense_cost'"):
         score_predictions("portfolios/toy", "test", tmp_path / "part.npz", **whole)
     np.save(tmp_path / "nan.npy", np.full((60, 3), np.nan))
     with pytest.raises(EvaluationError, match="y_pred holds nan at row 0, column 0"):
@@ -332,7 +328,7 @@ def test_files_say_which_inputs_a_selector_pays_for(select_data, select_root, tm
     assert "does not say what was read, so each choice pays for density" in caplog.text
     assert dict(found["test"])["par10"] == pytest.approx(scores["ignores"]["par10"] + 0.5)
     np.savez(tmp_path / "wrong.npz", y_pred=logits, reads=np.array(["dnsity"]))
-    with pytest.raises(EvaluationError, match="reads holds 'dnsity'; the inputs are density"):
+    with pytest.raises(EvaluationError, match=r"'dnsity'.*density"):
         score_predictions("portfolios/toy", "test", tmp_path / "wrong.npz", **whole)
 
 
@@ -345,9 +341,7 @@ def test_choices_may_be_names_and_costs_taken_for_scores_are_noted(select_data, 
     found, _ = score_predictions("portfolios/toy", "test", tmp_path / "test.txt", **whole)
     assert found["test"]["closed_gap"] == pytest.approx(1.0)
     (tmp_path / "bad.txt").write_text("sparse\nspars\n" * 30)
-    with pytest.raises(
-        EvaluationError, match=r"bad\.txt, line 2: 'spars' is no algorithm; they are sparse, dense, any"
-    ):
+    with pytest.raises(EvaluationError, match=r"bad\.txt, line 2: 'spars'.*sparse"):
         score_predictions("portfolios/toy", "test", tmp_path / "bad.txt", **whole)
     np.save(tmp_path / "costs.npy", costs + 1)
     score_predictions("portfolios/toy", "test", tmp_path / "costs.npy", **whole)
@@ -366,7 +360,7 @@ def test_evaluators_take_graphs_and_stream(select_data):
     whole = evaluator.evaluate(list(data.test), scores)
     assert dict(evaluator.compute()) == pytest.approx(dict(whole))
     assert dict(evaluator.evaluate(costs_of(data.test), scores)) == pytest.approx(dict(whole))
-    with pytest.raises(EvaluationError, match="7 graphs were scored but 60 are expected: 53 missing"):
+    with pytest.raises(EvaluationError, match=r"7 graphs.*60 are expected: 53 missing"):
         evaluator.evaluate(next(iter(data.test.batches(7))), scores[:7])
     assert catalog().card("portfolios/toy") == data.card
 

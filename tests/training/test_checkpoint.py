@@ -79,7 +79,7 @@ def test_damaged_files_are_refused(tmp_path, damage):
         from safetensors.torch import save_file
 
         save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(CheckpointError, match=r"is damaged .* resume=False \(on the command line --no-resume\)"):
+    with pytest.raises(CheckpointError, match=r"is damaged.*resume=False.*--no-resume"):
         checkpoint.load_tensors(path)
 
 
@@ -92,7 +92,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, place):
     content = bytearray(path.read_bytes())
     content[-100 if place == "tensors" else content.index(b"1234") + 3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"is damaged \(its content is not what was written\).*resume=False"):
+    with pytest.raises(CheckpointError, match=r"damaged \(its content.*resume=False"):
         checkpoint.load_tensors(path)
 
 
@@ -113,7 +113,7 @@ def test_missing_and_newer_files_are_refused(tmp_path):
 
 def test_weights_of_another_model_are_refused_in_one_line(tmp_path):
     tensors = {f"model.{k}": v for k, v in small_model(5).state_dict().items()}
-    with pytest.raises(CheckpointError, match="does not fit the model: 3 tensors are of another shape") as refused:
+    with pytest.raises(CheckpointError, match="3 tensors are of another shape") as refused:
         checkpoint.load_model(small_model(4), tensors)
     assert "0.bias (5,), not (4,)" in str(refused.value)
     other = {f"model.{number}.weight": torch.ones(1) for number in range(9, 999)}
@@ -136,7 +136,7 @@ def test_weights_say_which_run_stored_them(tmp_path):
     }
     for told, other in others.items():
         facts = {"fingerprint": "a", checkpoint.RUN: stated_settings(other)}
-        with pytest.raises(CheckpointError, match=rf"\): these weights are of {told}, the run is of"):
+        with pytest.raises(CheckpointError, match=f"{told}, the run is of"):
             checkpoint.require_fingerprint(facts, "b", path, ours)
     for stated in (stated_settings(ours), None, "x", {}):
         with pytest.raises(CheckpointError, match="its data are others"):
@@ -148,7 +148,7 @@ def test_another_fingerprint_is_refused_with_the_settings_that_differ(tmp_path):
     checkpoint.require_fingerprint({"fingerprint": "a"}, "a", path, config)
     with pytest.raises(
         CheckpointError,
-        match=r"belongs to another run .*its data are others.*resume=False \(on the command line --no-resume\)",
+        match=r"another run.*data are others.*--no-resume",
     ):
         checkpoint.require_fingerprint({"fingerprint": "a"}, "b", path, config)
     changes = {"training.log_every": 3, "training.eval_batch_size": 5, "model.hidden": 8}

@@ -121,7 +121,7 @@ def test_every_domain_has_a_default_model(domain, model):
 
 
 def test_an_override_cannot_change_the_kind_of_a_model(tmp_path):
-    with pytest.raises(ConfigError, match=r"^model\.kind=graph is refused: mpnn is of kind trajectory; choose another"):
+    with pytest.raises(ConfigError, match=r"^model\.kind=graph.*mpnn.*trajectory"):
         load_config("clrs/bfs", "mpnn", overrides=["model.kind=graph"])
     assert load_config("clrs/bfs", "mpnn", overrides=["model.kind=trajectory"]).overridden == ()
     asked = {"model": {"kind": "graph"}}
@@ -148,14 +148,14 @@ def test_a_file_of_ones_own_has_no_published_budget(baselines, tmp_path_factory)
 
 @pytest.mark.parametrize("key", ["steps", "seed"])
 def test_an_argument_and_an_override_must_not_contradict_each_other(baselines, key):
-    with pytest.raises(ConfigError, match=f"{key}=3 contradicts the override training.{key}=10; give one of the two"):
+    with pytest.raises(ConfigError, match=f"{key}=3.*training.{key}=10"):
         load_config("algoreas/mst_easy", "gin", overrides=[f"training.{key}=10", "training.warmup=1"], **{key: 3})
     same = load_config("algoreas/mst_easy", "gin", overrides=[f"training.{key}=3", "training.warmup=1"], **{key: 3})
     assert getattr(same.training, key) == 3
 
 
 def test_unknown_model_is_an_error_with_a_suggestion(baselines):
-    with pytest.raises(UnknownModel, match=r"unknown model 'gim' for domain 'algoreas'; did you mean 'gin'\?.*gin, gt"):
+    with pytest.raises(UnknownModel, match=r"'gim'.*'algoreas'.*'gin'.*gin, gt"):
         load_config("algoreas/mst_easy", "gim")
     with pytest.raises(UnknownModel) as unknown:
         load_config("algoreas/mst_easy", "zzzzz")
@@ -169,10 +169,10 @@ def test_unknown_model_is_an_error_with_a_suggestion(baselines):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["training.lrr=1"], r"unknown key 'training.lrr'; did you mean 'training.lr'\?"),
-        (["training.layers=1"], r"unknown key 'training.layers'; did you mean 'model.layers'\?"),
-        (["lr=1"], r"override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'\?"),
-        (["trainin.lr=3"], r"override 'trainin.lr' must start with .*; did you mean 'training.lr'\?"),
+        (["training.lrr=1"], r"unknown key 'training.lrr'.*'training.lr'"),
+        (["training.layers=1"], r"unknown key 'training.layers'.*'model.layers'"),
+        (["lr=1"], r"override 'lr'.*'training.lr'"),
+        (["trainin.lr=3"], r"'trainin.lr'.*'training.lr'"),
         (["modl.positional.k=3"], r"did you mean 'model.positional.k'\?"),
         (["foo.lr=3"], r"did you mean 'training.lr'\?"),
         (["training.lr"], "must have the form key=value"),
@@ -220,7 +220,7 @@ def test_short_runs_validate_less_often_than_they_train():
     ("section", "message"),
     [
         ({"kind": "text", "positions": "alibi"}, r"model\.positions = 'alibi' is refused"),
-        ({"kind": "text", "contxt": 5}, r"unknown key 'model\.contxt'; did you mean 'model\.context'\?"),
+        ({"kind": "text", "contxt": 5}, r"unknown key 'model\.contxt'.*'model\.context'"),
         ({"kind": "text", "context": 64, "randomised_positions": 32}, "randomised_positions=32 is below context=64"),
         ({"kind": "story", "text": 3}, r"model\.text = 3 is refused"),
         ({"kind": "tree"}, "tree"),

@@ -67,9 +67,7 @@ def test_a_run_is_scored_on_its_own_draw(canonical, drawn, root, caplog):
 
 def test_a_run_does_not_continue_on_another_draw(canonical, drawn, root):
     for result, data_seed, change in ((canonical, 3, "0 -> 3"), (drawn, None, "3 -> 0"), (drawn, 4, "3 -> 4")):
-        with pytest.raises(
-            CheckpointError, match=f"belongs to another run .*: data_seed {change}, training.steps 2 -> 4"
-        ):
+        with pytest.raises(CheckpointError, match=f"another run.*data_seed {change}, training.steps 2 -> 4"):
             run(root, result.path, data_seed, steps=4)
     assert read_record(drawn.path / "record.json") == drawn.record
 
@@ -79,7 +77,7 @@ def test_loaded_data_say_which_draw_they_are(drawn, root, tmp_path):
     same = train(data=data, model="gin_small", steps=2, output=tmp_path, overrides=SMALL, evaluate="test", limit=16)
     assert same.record.data_seed == 3 and same.scores == drawn.scores
     for data_seed in (0, 4):
-        with pytest.raises(ConfigError, match=f"data_seed={data_seed} is given, but data are of data seed 3"):
+        with pytest.raises(ConfigError, match=f"data_seed={data_seed}.*data seed 3"):
             train(data=data, model="gin_small", data_seed=data_seed, output=tmp_path)
 
 
@@ -106,7 +104,7 @@ def test_endless_data_of_another_draw_do_not_continue_a_run(root, tmp_path):
     options = {"steps": 2, "root": root, "workers": 1, "device": "cpu", "overrides": TINY, "evaluate": "none"}
     first = train(["clrs/minimum"], "mpnn", data_seed=1, output=tmp_path, **options)["clrs/minimum"]
     assert first.record.data_seed == 1 and first.record.data_fingerprint.endswith("-draw1")
-    with pytest.raises(CheckpointError, match=r"belongs to another run .*: data_seed 1 -> 2"):
+    with pytest.raises(CheckpointError, match=r"another run.*data_seed 1 -> 2"):
         train(["clrs/minimum"], "mpnn", data_seed=2, output=tmp_path, **{**options, "steps": 3})
     assert evaluate_run(first.path, "val", root=root, device="cpu").keys() == {"val"}
 

@@ -71,7 +71,7 @@ def test_seeds_share_the_digits(tiny):
 def test_a_folder_in_use_is_refused(toys, tiny, tmp_path):
     config = load_config("toys/heavy", tiny, family="toy", steps=4)
     with FileLock(tmp_path / ".lock"):
-        with pytest.raises(ConfigError, match=r"the folder .* is in use by another run; wait for it to end"):
+        with pytest.raises(ConfigError, match="in use by another run"):
             run(toys, tiny, tmp_path)
         with pytest.raises(ConfigError, match="is in use by another run"):
             fit(config, toys, tmp_path, device="cpu")
@@ -118,17 +118,17 @@ def test_weights_of_another_run_are_refused_wherever_they_are_read(pair, toys, t
     ("changes", "told"),
     [
         ({"seed": 3}, r"of seed 3, the run is of seed 0"),
-        ({"steps": 4}, r"of training\.steps 4, the run is of training\.steps 8"),
-        ({"lr": 0.5}, r"of training\.lr 0\.5, the run is of training\.lr 0\.01"),
+        ({"steps": 4}, r"training\.steps 4.*training\.steps 8"),
+        ({"lr": 0.5}, r"training\.lr 0\.5.*training\.lr 0\.01"),
     ],
 )
 def test_copied_weights_of_another_run_are_named_as_that(toys, tiny, tmp_path, file, changes, told):
     first, second = run(toys, tiny, tmp_path / "first"), run(toys, tiny, tmp_path / "second", **changes)
     shutil.copy(second.path / file, first.path / file)
-    with pytest.raises(CheckpointError, match=rf"{file} belongs to another run .*these weights are {told}"):
+    with pytest.raises(CheckpointError, match=rf"{file} belongs to another run.*{told}"):
         run(toys, tiny, first.path)
     if file == "best.safetensors":
-        with pytest.raises(CheckpointError, match=rf"these weights are {told}"):
+        with pytest.raises(CheckpointError, match=rf"these weights are .*{told}"):
             evaluate_run(first.path, "test", data=toys, device="cpu")
 
 

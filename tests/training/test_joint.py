@@ -64,7 +64,7 @@ def test_weights_of_a_mixture():
     assert mixture_weights("turns", sizes) == {"a": 1.0, "b": 1.0}
     assert mixture_weights("proportional", sizes) == {"a": 30.0, "b": 10.0}
     assert mixture_weights({"b": 2, "a": 1}, sizes) == {"a": 1.0, "b": 2.0}
-    with pytest.raises(ConfigError, match=r"training\.mixture names a, c, the run trains on a, b"):
+    with pytest.raises(ConfigError, match=r"training\.mixture names a, c.*a, b"):
         mixture_weights({"a": 1, "c": 1}, sizes)
 
 
@@ -108,7 +108,7 @@ def test_a_mixture_decides_how_often_a_dataset_is_trained_on(root, tmp_path, mon
 
 
 def test_weights_for_other_datasets_are_refused(root, tmp_path):
-    with pytest.raises(ConfigError, match=r"training\.mixture names clrs/bfs, clrs/dfs, the run trains on clrs/bfs"):
+    with pytest.raises(ConfigError, match=r"training\.mixture names clrs/bfs, clrs/dfs.*clrs/bfs"):
         run(root, tmp_path, mixture={"clrs/bfs": 1, "clrs/dfs": 1})
     for weight in (0, -1, float("inf"), float("nan")):
         with pytest.raises(ConfigError, match=rf"training\.mixture: the weight of clrs/bfs is {weight}.*above 0"):
@@ -130,7 +130,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path, monkeypatch, m
     for id_ in TRACES:
         assert parts[id_].record.curves == whole[id_].record.curves
         assert parts[id_].record.scores == whole[id_].record.scores
-    with pytest.raises(CheckpointError, match=r"belongs to another run .*training\.mixture"):
+    with pytest.raises(CheckpointError, match=r"another run.*training\.mixture"):
         run(root, tmp_path / "parts", **{**options, "mixture": {"clrs/bfs": 2, "clrs/minimum": 1}})
 
 

@@ -275,15 +275,15 @@ def test_bfloat16_scores_a_run(texts, tiny, tmp_path):
 def test_models_and_data_must_fit(texts, tiny, tmp_path):
     graphs = tmp_path / "graphs.yaml"
     graphs.write_text("model: {processor: gin}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match="graphs on clrs_text/minimum: output feature 'reference' is a text; write"):
+    with pytest.raises(ConfigError, match="clrs_text/minimum: output feature 'reference' is a text"):
         train(data=texts, model=graphs, output=tmp_path / "a")
-    with pytest.raises(ConfigError, match="tiny on algoreas/mst_easy: models of kind text answer a text with a text"):
+    with pytest.raises(ConfigError, match="algoreas/mst_easy: models of kind text"):
         train("mst_easy", tiny, limit=20, root=tmp_path, workers=1, output=tmp_path / "b")
 
 
 def test_several_processes_are_refused(texts, tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="trained by one process, not 2; run without torchrun"):
+    with pytest.raises(ConfigError, match="one process, not 2"):
         train(data=texts, model=tiny, output=tmp_path)
 
 

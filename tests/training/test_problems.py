@@ -34,7 +34,7 @@ def test_the_loss_is_that_of_the_problem(make_labelled, tmp_path):
     other, guessed = card.with_task("mis_size"), {"mis_value": torch.tensor([1.5])}
     batch.mis_value = torch.tensor([4.0])
     assert task_of(other).losses(guessed, batch) == losses(guessed, batch, other.features)
-    with pytest.raises(ConfigError, match=r"'beta': 3.0.*co/toy:mis_size is a predict task"):
+    with pytest.raises(ConfigError, match=r"'beta': 3.0.*co/toy:mis_size"):
         task_of(other, {"surrogate": {"beta": 3.0}})
 
 

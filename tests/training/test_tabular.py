@@ -87,7 +87,7 @@ def test_estimators_of_another_run_or_none_are_refused(toys, forest, tmp_path):
     with refused:
         evaluate_run(first.path, "test", data=toys, device="cpu")
     (second.path / "estimators.skops").unlink()
-    missing = pytest.raises(CheckpointError, match=r"estimators\.skops is missing; train the model again")
+    missing = pytest.raises(CheckpointError, match=r"estimators\.skops is missing.*train")
     with missing:
         evaluate_run(second.path, "test", data=toys, device="cpu")
     with missing:
@@ -99,7 +99,7 @@ def test_estimators_of_another_run_or_none_are_refused(toys, forest, tmp_path):
 
 def test_settings_of_training_in_steps_are_refused(toys, forest, tmp_path):
     for changes, key in (({"steps": 5}, "steps"), ({"overrides": ["training.lr=0.1"]}, "lr")):
-        with pytest.raises(ConfigError, match=rf"forest is fitted without steps and has no training\.{key}; leave it"):
+        with pytest.raises(ConfigError, match=rf"forest is fitted without steps.*training\.{key}"):
             run(toys, forest, tmp_path / "run", **changes)
     assert run(toys, forest, tmp_path / "run", seed=3, evaluate=None).record.seed == 3
 

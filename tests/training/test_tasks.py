@@ -29,7 +29,7 @@ def test_data_of_one_task_are_not_those_of_another(toy):
         assert cards_of(name, data)[0] == {"co/toy:mis": data.card}
         assert cards_of(name, data)[1] is False
     for name in ("co/toy", "co/toy:mis_size"):
-        with pytest.raises(ConfigError, match=f"{name!r} is not the one of data, co/toy:mis;"):
+        with pytest.raises(ConfigError, match=f"{name!r}.*co/toy:mis;"):
             cards_of(name, data)
     (card,) = cards_of("co/toy", Splits(toy, None))[0].values()
     assert card.task_name == "mis_size"
@@ -42,7 +42,7 @@ def test_a_task_is_trained_and_recorded_under_its_address(toy, tiny, tmp_path):
     assert "+labels-mis-" in result.record.data_fingerprint
     assert result.record.relative_path.parts[:2] == ("co", "toy-mis_size")
     assert set(result.record.scores["test"]) == {"mae"}
-    with pytest.raises(GraphBenchError, match=r"belongs to another run .*: dataset co/toy:mis_size -> co/toy:mis"):
+    with pytest.raises(GraphBenchError, match=r"another run.*dataset co/toy:mis_size -> co/toy:mis"):
         train("co/toy:mis", str(tiny), steps=2, **options, resume=True)
 
 
@@ -56,7 +56,7 @@ def test_graphs_without_a_label_are_neither_trained_nor_scored_on(toy, tiny, tmp
 
     monkeypatch.setattr(labellers, "LABELLERS", {**labellers.LABELLERS, "mis": replace(real, label=label)})
     splits = Loader("co/toy", root=tmp_path, workers=1).load(())
-    with pytest.raises(GraphBenchError, match="co/toy:mis_size train have no label to predict"):
+    with pytest.raises(GraphBenchError, match="co/toy:mis_size train have no label"):
         train(data=splits, model=str(tiny), steps=2, output=tmp_path / "run", progress=False)
     with pytest.raises(GraphBenchError, match="have no label to predict"):
         evaluate_model(nn.Identity(), splits.train)

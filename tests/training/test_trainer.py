@@ -186,7 +186,7 @@ def test_a_run_continues_to_a_larger_budget(toys, tiny, tmp_path):
 
 def test_another_configuration_does_not_continue_a_run(toys, tiny, tmp_path):
     train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="val")
-    with pytest.raises(CheckpointError, match=r"belongs to another run .*: training.seed 0 -> 1; .*resume=False"):
+    with pytest.raises(CheckpointError, match=r"another run.*training.seed 0 -> 1.*resume=False"):
         train(data=toys, model=tiny, steps=6, seed=1, output=tmp_path)
     anew = train(data=toys, model=tiny, steps=6, seed=1, output=tmp_path, resume=False, evaluate="val")
     assert anew.record.seed == 1
@@ -268,7 +268,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_keeps_the_checkpoint(toys, t
 
 def test_weights_that_are_not_finite_are_never_saved(toys, tiny, tmp_path, monkeypatch):
     failing_loss(monkeypatch, 6, lambda value: value + (value - value.detach()).sqrt())
-    with pytest.raises(TrainingError, match="a weight is nan at step 6; no checkpoint was written yet"):
+    with pytest.raises(TrainingError, match=r"nan at step 6.*no checkpoint"):
         train(data=toys, model=tiny, output=tmp_path)
     assert not (tmp_path / "checkpoint.safetensors").exists()
     assert not (tmp_path / "best.safetensors").exists()
@@ -279,7 +279,7 @@ def test_too_little_memory_names_a_remedy(toys, tiny, tmp_path, monkeypatch):
         raise torch.OutOfMemoryError("out of memory")
 
     failing_loss(monkeypatch, 2, full)
-    with pytest.raises(TrainingError, match=r"while training with 16 graphs at once; raise training.accumulate"):
+    with pytest.raises(TrainingError, match=r"16 graphs at once.*raise training.accumulate"):
         train(data=toys, model=tiny, output=tmp_path)
 
 
@@ -294,9 +294,7 @@ def test_batches_that_the_memory_of_the_machine_cannot_hold_name_the_same_remedy
     task = type(task_of(toys.card))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(task, "batches", batches)
-        with pytest.raises(
-            TrainingError, match=r"with 16 graphs at once; .* lower training.batch_size, .*model.hidden"
-        ):
+        with pytest.raises(TrainingError, match=r"16 graphs at once.*lower training.batch_size.*model.hidden"):
             train(data=toys, model=tiny, output=tmp_path)
 
 
@@ -305,7 +303,7 @@ def test_too_little_memory_for_the_estimate_names_the_same_remedy(toys, tiny, tm
         raise torch.OutOfMemoryError("out of memory")
 
     monkeypatch.setattr(losses, "losses", full)
-    with pytest.raises(TrainingError, match=r"while training with 16 graphs at once; raise training.accumulate"):
+    with pytest.raises(TrainingError, match=r"16 graphs at once.*raise training.accumulate"):
         train(data=toys, model=tiny, output=tmp_path)
 
 
@@ -314,13 +312,13 @@ def test_what_cannot_be_trained_is_refused(toys, make_toys, tiny, tmp_path):
         train()
     with pytest.raises(ConfigError, match="cannot be cut into 17 parts"):
         train(data=toys, model=tiny, output=tmp_path, overrides=["training.accumulate=17"])
-    with pytest.raises(CardError, match="toys/heavy has no split 'tset'; it has train, val, test, n12"):
+    with pytest.raises(CardError, match=r"'tset'.*train, val, test, n12"):
         train(data=toys, model=tiny, steps=1, output=tmp_path, evaluate="tset")
     with pytest.raises(ConfigError, match="device 'abacus' does not exist"):
         train(data=toys, model=tiny, output=tmp_path, device="abacus")
     empty = make_toys()
     empty._opened["train"] = empty.train[[]]
-    with pytest.raises(ConfigError, match="the training split of toys/heavy is empty"):
+    with pytest.raises(ConfigError, match="training split of toys/heavy is empty"):
         train(data=empty, model=tiny, output=tmp_path)
 
 
@@ -350,9 +348,9 @@ def test_a_run_does_not_continue_on_other_data(make_toys, tiny, tmp_path):
 
 
 def test_data_and_dataset_must_agree(toys, make_toys, tiny, tmp_path):
-    with pytest.raises(ConfigError, match="dataset 'flow_easy' is not the one of data, toys/heavy"):
+    with pytest.raises(ConfigError, match=r"dataset 'flow_easy'.*toys/heavy"):
         train("flow_easy", data=toys, model=tiny, output=tmp_path)
-    with pytest.raises(ConfigError, match=r"limit=5 is given, but data holds 70 samples of train; .*leave limit out"):
+    with pytest.raises(ConfigError, match=r"limit=5.*70 samples of train.*leave limit out"):
         train(data=toys, model=tiny, limit=5, output=tmp_path)
     with pytest.raises(UnknownDataset):
         train("toys/hevy", data=toys, model=tiny, output=tmp_path)

@@ -112,11 +112,11 @@ def test_a_run_on_several_algorithms_is_scored_again_alike(both, root):
     assert {id_: scores["val"] for id_, scores in again.items()} == {i: r.scores["val"] for i, r in both.items()}
     data = graphbench.Loader("clrs/minimum", root=root, limit=16).load(())
     assert evaluate_run(folder, "test", data=data)["test"] == again["clrs/minimum"]["test"]
-    with pytest.raises(ConfigError, match="was trained on clrs/bfs, clrs/minimum, not on clrs/dijkstra"):
+    with pytest.raises(ConfigError, match="clrs/bfs, clrs/minimum, not on clrs/dijkstra"):
         load_run(folder, graphbench.card("clrs/dijkstra"))
     changed = {"data_fingerprint": "v1-000000000000"}
     save_record(both["clrs/minimum"].record.model_copy(update=changed), path=folder / "records" / "clrs-minimum.json")
-    with pytest.raises(ConfigError, match=r"was trained on clrs/minimum v1-0+, these data are"):
+    with pytest.raises(ConfigError, match=r"trained on clrs/minimum v1-0+"):
         evaluate_run(folder, "val", root=root, limit=16, progress=False)
     save_record(both["clrs/minimum"].record, path=folder / "records" / "clrs-minimum.json")
 
@@ -134,7 +134,7 @@ def test_the_command_line_scores_a_run_on_several_algorithms(both, root, capsys)
 def test_a_split_for_something_else_is_not_trained_on(root, tmp_path, change):
     for dataset in ("clrs/bfs", ["clrs/bfs", "clrs/minimum"]):
         options = {"overrides": [f"training.{change}"], "root": root, "output": tmp_path / "run"}
-        with pytest.raises(ConfigError, match=f"training.{change} is refused: clrs/bfs has (train|val) and "):
+        with pytest.raises(ConfigError, match=f"training.{change}.*clrs/bfs has (train|val) and "):
             train(**options, dataset=dataset)
     assert not (tmp_path / "run").exists()
 
@@ -171,13 +171,13 @@ def test_the_generalist_protocol_is_named_and_streams(root, tmp_path, caplog):
 def test_models_and_data_must_fit(root, tmp_path):
     graphs = tmp_path / "graphs.yaml"
     graphs.write_text("model: {processor: gin}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match="graphs on clrs/bfs: clrs/bfs has hints, which models of kind graph do not"):
+    with pytest.raises(ConfigError, match=r"graphs on clrs/bfs.*has hints"):
         train(root, tmp_path / "a", model=graphs, overrides=None)
     texts = tmp_path / "texts.yaml"
     texts.write_text("model: {kind: text}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match=r"texts on clrs/bfs: models of kind text .*, which clrs/bfs does not ask"):
+    with pytest.raises(ConfigError, match="texts on clrs/bfs"):
         train(root, tmp_path / "b", model=texts, overrides=None)
-    with pytest.raises(ConfigError, match=r"unknown key 'model\.hint_mod'; did you mean 'model\.hint_mode'\?"):
+    with pytest.raises(ConfigError, match=r"unknown key 'model\.hint_mod'.*'model\.hint_mode'"):
         load_config("clrs/bfs", "mpnn", overrides={"model.hint_mod": "none"})
 
 

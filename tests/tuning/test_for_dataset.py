@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,8 @@ from graphbench.training.run import fit
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import to_plain
 from graphbench.tuning.space_file import load_tuning_file
+
+from ..warm import run_python
 
 SPACE = {
     "training.lr": {"type": "float", "range": [1e-4, 1e-1], "log": True},
@@ -118,17 +118,17 @@ def test_arguments_of_the_method_reach_it(tmp_path):
         ({"space": "gimp"}, ConfigError, "unknown search space 'algoreas/gimp'"),
         ({"trails": 5}, ConfigError, "unknown key 'trails'"),
         ({"device": "cuda:99"}, ConfigError, "device 'cuda:99' asks for GPU 99"),
-        ({"device": "gpu"}, ConfigError, "device 'gpu' does not exist; use auto, cpu, cuda or cuda:<number>"),
+        ({"device": "gpu"}, ConfigError, "device 'gpu' does not exist"),
         ({"trials": 0}, ConfigError, "trials = 0 is refused"),
         ({"min_budget": 900}, ConfigError, "give 1 <= smallest <= largest"),
         ({"max_budget": "many"}, ConfigError, "max_budget = 'many' is refused"),
         ({"space": SPACE}, ConfigError, "the key 'min_budget' is missing"),
-        ({"overrides": ["training.lr=0.001"]}, ConfigError, "training.lr is tuned and set to 0.001 at once"),
-        ({"overrides": ["training.steps=9"]}, ConfigError, "training.steps cannot be tuned or set here"),
+        ({"overrides": ["training.lr=0.001"]}, ConfigError, "training.lr is tuned and set to 0.001"),
+        ({"overrides": ["training.steps=9"]}, ConfigError, "training.steps cannot be tuned"),
         (
             {"space": {"training.seed": {"type": "int", "range": [0, 9]}}, "min_budget": 3, "max_budget": 9},
             ConfigError,
-            "training.seed cannot be tuned or set here: the search sets the seed",
+            "training.seed cannot be tuned",
         ),
     ],
 )
@@ -142,7 +142,7 @@ def test_mistakes_are_told_before_anything_is_written(settings, error, words, tm
 def test_a_space_without_the_keys_of_the_model_is_refused_before_a_trial(tmp_path):
     space = {"lr": SPACE["training.lr"]}
     search = optimizer(space=space, min_budget=3, max_budget=9, output=tmp_path / "run", root=tmp_path)
-    with pytest.raises(ConfigError, match=r"override 'lr' must start with .*; did you mean 'training.lr'"):
+    with pytest.raises(ConfigError, match=r"override 'lr'.*'training.lr'"):
         search.optimize()
     assert not list(tmp_path.rglob("*.h5"))
 
@@ -162,7 +162,7 @@ def test_the_search_ends_with_the_score_and_the_model_of_its_best_configuration(
     assert promoted and all(trial.steps == trial.budget - trial.continued_from for trial in promoted)
     again = optimizer(**settings, workers=2).optimize()
     assert (again.config, again.score, again.trials) == (best.config, best.score, best.trials)
-    with pytest.raises(ConfigError, match=r"holds another tuning run: what\.limit was 30, is now 20"):
+    with pytest.raises(ConfigError, match=r"what\.limit was 30, is now 20"):
         optimizer(**settings | {"limit": 20}).optimize()
 
 
@@ -188,7 +188,7 @@ def test_trials_are_not_kept_where_their_scores_have_another_meaning(tmp_path, m
         again = optimizer(**settings | {"output": tmp_path / "old"}).optimize(report=False, refit=False)
         assert again.trials == before and caplog.text.count("could not be checked") == 1
     monkeypatch.setattr(DatasetMethod, "code", {"own/net.py": "2"})
-    with pytest.raises(ConfigError, match=r"trials of other code: module own/net\.py changed.*retry_failed=True"):
+    with pytest.raises(ConfigError, match=r"own/net\.py changed.*retry_failed=True"):
         optimizer(**settings).optimize(report=False, refit=False)
     assert journal.read_text() == content
     kept = optimizer(**settings, retry_failed=True).optimize(report=False, refit=False)
@@ -209,6 +209,6 @@ if __name__ == "__main__":
     seen = []
     for result in ("raise ValueError('no')", "return config['x']", "return config['x'] + 0", "return config['x'] + 0"):
         script.write_text(words.replace("RESULT", result))
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+        done = run_python([script])
         seen.append((done.returncode, "train of the script changed" in done.stderr))
     assert seen == [(1, False), (0, False), (0, True), (0, False)]

@@ -148,7 +148,7 @@ def test_other_budgets_can_be_given_whole() -> None:
     file = load_tuning_file("algoreas/gin")
     assert file.for_budget(900, 100).budgets == [113, 225, 450, 900]
     for largest, smallest in ((0, None), (10, 11), (10, 0)):
-        with pytest.raises(ConfigError, match=r"budgets from .* are none; give 1 <= smallest <= largest"):
+        with pytest.raises(ConfigError, match="none; give 1 <= smallest <= largest"):
             file.for_budget(largest, smallest)
 
 
@@ -241,52 +241,52 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
             "model.dropout",
             "model.dorpout",
             9,
-            r"'model\.dorpout' is no key of gin_small; did you mean 'model\.dropout'\?",
+            r"'model\.dorpout'.*'model\.dropout'",
         ),
-        ("training.lr", "lr", 5, r"'lr' is no key of gin_small; did you mean 'training\.lr'\?"),
+        ("training.lr", "lr", 5, r"'lr' is no key.*'training\.lr'"),
         ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of gin_small"),
-        ("model.dropout", "model.positional", 9, r"'model\.positional' is a section of gin_small, not a key"),
-        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value, which has no keys"),
-        ("training.lr", "training.steps", 5, r"this key cannot be tuned: the budgets say how long"),
-        ("training.lr", "training.val_split", 5, r"this key cannot be tuned: costs of trials must be comparable"),
-        ("[0.0, 0.5]", "[0.0, 1.5]", 9, r"model\.dropout: the value 1\.5 is refused: .*less than 1"),
+        ("model.dropout", "model.positional", 9, r"'model\.positional' is a section"),
+        ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value"),
+        ("training.lr", "training.steps", 5, "budgets say how long"),
+        ("training.lr", "training.val_split", 5, "costs of trials must be comparable"),
+        ("[0.0, 0.5]", "[0.0, 1.5]", 9, r"model\.dropout: the value 1\.5.*less than 1"),
         (
             "[rwse, lpe, none]",
             "[rwse, lpe, nil]",
             10,
-            r"model\.positional\.type: the value 'nil' is refused: .*'rwse'",
+            r"model\.positional\.type: the value 'nil'.*'rwse'",
         ),
         (
             "type: int\n    range: [7",
             "type: float\n    range: [7",
             6,
-            r"training\.warmup: the value .* is refused: .*integer",
+            r"training\.warmup: the value.*is refused:.*integer",
         ),
-        ("type: int\n", "type: itn\n", 6, r"training\.warmup: unknown type 'itn'; did you mean 'int'\?"),
+        ("type: int\n", "type: itn\n", 6, r"training\.warmup.*'itn'.*'int'"),
         (
             "[7, 146]",
             "[146, 7]",
             8,
-            r"training\.warmup\.range: \[146, 7\] is refused: the lower bound 146 is above the upper bound 7",
+            r"training\.warmup\.range: \[146, 7\].*146 is above.*7",
         ),
         (
             "[1e-6, 0.1]",
             "[0, 0.1]",
             5,
-            r"training\.lr\.log: True is refused: a logarithmic range needs a lower bound above 0",
+            r"training\.lr\.log: True.*above 0",
         ),
-        ("range: [7, 146]", "rnage: [7, 146]", 8, r"training\.warmup\.rnage: unknown key; did you mean 'range'\?"),
+        ("range: [7, 146]", "rnage: [7, 146]", 8, r"training\.warmup\.rnage.*'range'"),
         (
             "    parent: model.pos",
             "    parent: model.pso",
             14,
-            r"conditions\[0\]\.parent: 'model\.psoitional\.type' is no name",
+            r"conditions\[0\]\.parent: 'model\.psoitional\.type'",
         ),
         (
             "values: [rwse",
             "values: [rsew",
             15,
-            r"conditions\[0\]\.values: 'rsew' is no value of model\.positional\.type",
+            r"conditions\[0\]\.values: 'rsew'.*model\.positional\.type",
         ),
         (
             "lpe, model.positional.k: 32",
@@ -295,14 +295,14 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
             r"forbidden\[0\]\.model\.positional\.k: 33 is no",
         ),
         ("fidelity: steps", "fidelity: epochs", 18, r"fidelity: 'epochs' is refused"),
-        ("eta: 3", "eta: 1", 19, r"budget\.eta: 1 is refused: .*greater than or equal to 2"),
-        ("eta: 3", "etta: 3", 19, r"budget\.etta: unknown key; did you mean 'eta'\? \(keys: min, max, eta\)"),
-        ("min: 27", "min: 2700", 19, r"budget: max 729 is below min 2700; swap them"),
+        ("eta: 3", "eta: 1", 19, r"budget\.eta: 1.*greater than or equal to 2"),
+        ("eta: 3", "etta: 3", 19, r"budget\.etta.*'eta'.*min, max, eta"),
+        ("min: 27", "min: 2700", 19, "max 729 is below min 2700"),
         ("trials: 60", "trials: 0", 20, r"trials: 0 is refused"),
-        ("trials", "tirals", 20, r"tirals: unknown key; did you mean 'trials'\?"),
-        ("trials: 60", "title: again", 20, r"the key 'title' appears twice; remove one"),
+        ("trials", "tirals", 20, r"tirals.*'trials'"),
+        ("trials: 60", "title: again", 20, "'title' appears twice"),
         ("trials: 60", "trials: [60", 21, r"not valid YAML"),
-        ("gin_small", "gin_samll", 3, r"model: unknown model 'gin_samll' .*did you mean 'gin_small'\?"),
+        ("gin_small", "gin_samll", 3, r"model.*'gin_samll'.*'gin_small'"),
         ("title: A space\n", "", None, r"the key 'title' is missing"),
     ],
 )
@@ -318,16 +318,14 @@ def test_mistakes_are_named_with_their_line(
 
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text"])
 def test_a_file_is_a_mapping(write: Write, text: str) -> None:
-    with pytest.raises(ConfigError, match=r"mine\.yaml: expected a mapping with the keys space, conditions, forbidden"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml: expected a mapping.*space, conditions"):
         load_tuning_file(write(text))
 
 
 def test_files_that_do_not_exist_are_told() -> None:
-    with pytest.raises(ConfigError, match=r"'nowhere\.yaml' does not exist; `hpo/` holds algoreas/deepsets"):
+    with pytest.raises(ConfigError, match=r"'nowhere\.yaml' does not exist"):
         load_tuning_file("nowhere.yaml")
-    with pytest.raises(
-        ConfigError, match=r"unknown search space 'algoreas/gim'; did you mean 'algoreas/gin'\? \(there a"
-    ):
+    with pytest.raises(ConfigError, match=r"space 'algoreas/gim'.*'algoreas/gin'"):
         load_tuning_file("gim", "algoreas")
     with pytest.raises(ConfigError, match=r"unknown search space 'nowhere/gin'"):
         load_tuning_file("nowhere/gin")

@@ -124,10 +124,10 @@ def test_events_are_quick(display):
     display.on_start(SETTINGS, [])
     durations = []
     for trial in trials:
-        started = time.perf_counter()
+        started = time.process_time()
         display.on_asked(asked(trial))
         display.on_finished(trial)
-        durations.append((time.perf_counter() - started) / 2)
+        durations.append((time.process_time() - started) / 2)
     assert sum(durations) / len(durations) < 0.005
 
 

@@ -253,7 +253,7 @@ def test_text_models_are_selected_by_their_loss(make):
 def test_a_warm_up_as_long_as_the_largest_budget_fails_with_a_reason(make):
     method = make()
     assert method.run_config({"training.warmup": 242}, 0, 27).training.warmup == 242  # longer than the smallest budget
-    with pytest.raises(ConfigError, match="warmup 243 leaves nothing of the schedule's 243 steps; lower it"):
+    with pytest.raises(ConfigError, match=r"warmup 243.*243 steps.*lower"):
         method({"training.warmup": 243}, 0, 27)
 
 
@@ -265,12 +265,12 @@ def test_the_warm_up_of_the_file_keeps_its_share_of_the_largest_budget_on_every_
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"lr": 1e-3}, "override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'"),
+        ({"lr": 1e-3}, "override 'lr' must start with 'model.'"),
         ({"training.leaning_rate": 1e-3}, "unknown key 'training.leaning_rate'"),
-        ({"training.steps": 10}, "training.steps cannot be tuned or set here: the budgets say how long is trained"),
-        ({"training.seed": 1}, "training.seed cannot be tuned or set here: the search sets the seed"),
+        ({"training.steps": 10}, "training.steps cannot be tuned"),
+        ({"training.seed": 1}, "training.seed cannot be tuned"),
         ({"training.schedule_steps": 10}, "training.schedule_steps cannot be tuned"),
-        ({"model.hidden": 32}, "model.hidden is tuned and set to 16 at once; leave one of the two out"),
+        ({"model.hidden": 32}, "model.hidden is tuned and set to 16"),
         ({"training.val_split": "test"}, "training.val_split=test is refused"),
         ({"training.train_split": "n192"}, "training.train_split=n192 is refused"),
     ],
@@ -288,11 +288,11 @@ def test_a_refused_configuration_is_told_before_the_search_and_in_a_trial(make, 
     ("changes", "error", "words"),
     [
         ({"dataset": "mst_esy"}, UnknownDataset, "did you mean"),
-        ({"dataset": "algoreas/*"}, ConfigError, "one dataset is tuned at a time, 'algoreas/*' stands for 21"),
+        ({"dataset": "algoreas/*"}, ConfigError, "'algoreas/*' stands for 21"),
         ({"budgets": ()}, ConfigError, "budgets must rise from at least 1"),
         ({"budgets": (9, 3)}, ConfigError, r"budgets must rise from at least 1, e.g. (100, 300, 900); got (9, 3)"),
-        ({"overrides": {"training.steps": 9}}, ConfigError, "training.steps cannot be tuned or set here"),
-        ({"overrides": ["training.eval_at=[1]"]}, ConfigError, "training.eval_at cannot be tuned or set here"),
+        ({"overrides": {"training.steps": 9}}, ConfigError, "training.steps cannot be tuned"),
+        ({"overrides": ["training.eval_at=[1]"]}, ConfigError, "training.eval_at cannot be tuned"),
         ({"overrides": ["hidden=4"]}, ConfigError, "did you mean 'model.hidden'"),
     ],
 )

@@ -247,9 +247,10 @@ def test_ctrl_c_ends_promptly_and_the_run_can_go_on(tmp_path: Path, number: sign
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.02)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=8)
+    _, errors = process.communicate(timeout=200)
     assert process.returncode != 0
     finished = [event for event in read_journal(output) if event["event"] == EventKind.FINISHED]
+    assert len(finished) < 4000
     if number == signal.SIGINT:
         assert errors.strip().endswith("KeyboardInterrupt")
         assert len(json.loads((output / "result.json").read_text())["trials"]) == len(finished)

@@ -124,10 +124,10 @@ def test_budgets_of_a_shipped_space_end_with_the_samples_there_are(root: Path, t
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_budget": 41, "min_budget": 10}, "max_budget=41 is more than the 40 training samples there are"),
-        ({"space": "gin_small"}, "hpo/algoreas/gin_small.yaml has budgets in steps, not in samples"),
-        ({"fidelity": "steps"}, "budgets of forest count samples, not steps"),
-        ({"overrides": ["training.train_limit=5"]}, "training.train_limit cannot be tuned or set here"),
+        ({"max_budget": 41, "min_budget": 10}, "max_budget=41 is more than the 40"),
+        ({"space": "gin_small"}, "hpo/algoreas/gin_small.yaml has budgets in steps"),
+        ({"fidelity": "steps"}, "count samples, not steps"),
+        ({"overrides": ["training.train_limit=5"]}, "training.train_limit cannot be tuned"),
     ],
 )
 def test_budgets_that_do_not_fit_are_refused(

@@ -75,7 +75,7 @@ def test_ladders_rise_and_keep_to_the_limits() -> None:
 
 @pytest.mark.parametrize("given", [(0, 10, 3), (10, 9, 3), (1, 10, 1)])
 def test_impossible_ladders_are_refused(given: tuple[int, int, int]) -> None:
-    with pytest.raises(ConfigError, match=f"no budgets lead from {given[0]} to {given[1]} by factors of {given[2]}"):
+    with pytest.raises(ConfigError, match=f"{given[0]} to {given[1]} by factors of {given[2]}"):
         ladder(*given)
 
 
@@ -143,33 +143,33 @@ def test_a_path_is_a_space_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"trails": 3}, r"^optimization_args: unknown key 'trails'; did you mean 'trials'\? \(keys: space, min_budget"),
-        ({"min_budget": 0}, r"min_budget = 0 is refused: .*greater than or equal to 1"),
-        ({"min_budget": 0.5}, r"min_budget = 0\.5 is refused: .*valid integer"),
-        ({"min_budget": True}, r"min_budget = True is refused: expected a number"),
-        ({"max_budget": 9}, r"^optimization_args: max_budget 9 is below min_budget 10; swap them"),
-        ({"eta": 1}, r"eta = 1 is refused: .*greater than or equal to 2"),
+        ({"trails": 3}, r"'trails'.*'trials'\? \(keys: space, min_budget"),
+        ({"min_budget": 0}, r"min_budget = 0 .*greater than or equal to 1"),
+        ({"min_budget": 0.5}, r"min_budget = 0\.5.*valid integer"),
+        ({"min_budget": True}, r"min_budget = True.*number"),
+        ({"max_budget": 9}, r"max_budget 9 is below min_budget 10.*swap"),
+        ({"eta": 1}, r"eta = 1 .*greater than or equal to 2"),
         ({"trials": 0}, r"trials = 0 is refused"),
         ({"workers": 0}, r"workers = 0 is refused"),
         ({"seed": -1}, r"seed = -1 is refused"),
-        ({"walltime_limit": 0}, r"walltime_limit = 0 is refused: .*greater than 0"),
+        ({"walltime_limit": 0}, r"walltime_limit = 0.*greater than 0"),
         ({"trial_limit": float("nan")}, r"trial_limit = nan is refused"),
         ({"memory_limit": -1}, r"memory_limit = -1 is refused"),
         ({"worst_cost": float("inf")}, r"worst_cost = inf is refused: .*finite"),
-        ({"method": "bohb"}, r"method = 'bohb' is refused: .*'smac', 'hyperband' or 'random'"),
-        ({"cluster": "here"}, r"cluster = 'here' is refused: expected an address such as tcp://host:8786, a sched"),
-        ({"cluster": 5}, r"cluster = 5 is refused: expected an address"),
+        ({"method": "bohb"}, r"method = 'bohb'.*'smac', 'hyperband' or 'random'"),
+        ({"cluster": "here"}, r"cluster = 'here'.*tcp://host:8786"),
+        ({"cluster": 5}, r"cluster = 5.*address"),
         (
             {"cluster": "tcp://a:1", "workers": 2},
-            r"workers 2 and cluster 'tcp://a:1' exclude each other: .* one of the",
+            "workers 2 and cluster 'tcp://a:1' exclude",
         ),
         (
             {"space": {"lr": {"type": "float", "range": [1, 0]}}},
-            r"^optimization_args: space: lr\.range: \[1, 0\] is refused: the lower bound",
+            r"^optimization_args: space: lr\.range: \[1, 0\]",
         ),
-        ({"space": None}, r"optimization_args: space: None is refused: expected a mapping from names"),
-        ({"space": "algoreas/gni"}, r"unknown search space 'algoreas/gni'; did you mean 'algoreas/gin'\?"),
-        ({"space": "missing.yaml"}, r"the search space 'missing\.yaml' does not exist"),
+        ({"space": None}, r"space: None is refused.*mapping"),
+        ({"space": "algoreas/gni"}, r"space 'algoreas/gni'.*'algoreas/gin'"),
+        ({"space": "missing.yaml"}, r"'missing\.yaml' does not exist"),
     ],
 )
 def test_mistakes_are_named(change: dict[str, Any], message: str) -> None:
@@ -186,9 +186,7 @@ def test_all_mistakes_are_named_at_once() -> None:
 
 @pytest.mark.parametrize("settings", [None, 3, "algoreas/gin", ["space"], AsDataclass])
 def test_other_things_are_no_settings(settings: Any) -> None:
-    with pytest.raises(
-        ConfigError, match=r"optimization_args: expected a mapping, a dataclass or an object with attrib"
-    ):
+    with pytest.raises(ConfigError, match="optimization_args: expected a mapping"):
         OptimizationArgs.of(settings)
 
 

@@ -174,7 +174,7 @@ def test_ready_spaces_with_other_parts_have_a_description_too() -> None:
 def test_values_that_json_cannot_hold_are_refused() -> None:
     space = ConfigurationSpace()
     space.add(CategoricalHyperparameter("activation", [len, max]))
-    with pytest.raises(ConfigError, match=r"activation: the value <built-in function len> cannot be kept as JSON; use"):
+    with pytest.raises(ConfigError, match=r"value <built-in function len>.*JSON"):
         describe(space)
     with pytest.raises(ConfigError, match="activation: the value <built-in"):
         to_plain(space.get_default_configuration())
@@ -185,103 +185,103 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
     [
         (
             {"type": "flaot", "range": [0, 1]},
-            r"space: lr: unknown type 'flaot'; did you mean 'float'\? \(types: float",
+            r"lr.*'flaot'.*'float'",
         ),
-        ({"type": "bool"}, r"lr: unknown type 'bool'; did you mean 'categorical'\?"),
-        ({"range": [0, 1]}, r"lr: the key 'type' is missing \(types: float, int"),
+        ({"type": "bool"}, r"lr.*'bool'.*'categorical'"),
+        ({"range": [0, 1]}, "lr: the key 'type' is missing"),
         ({"type": "float"}, r"space: lr: the key 'range' is missing"),
-        ([0, 1], r"space: lr: \[0, 1\] is refused: expected a mapping such as \{type: float, range: \[0, 0\.5\]\}"),
+        ([0, 1], r"space: lr: \[0, 1\].*\{type: float, range: \[0, 0\.5\]\}"),
         (
             {"type": "float", "range": [0, 1], "lgo": True},
-            r"lr\.lgo: unknown key; did you mean 'log'\? \(keys: type, range, log",
+            r"lr\.lgo.*'log'",
         ),
-        ({"type": "float", "range": 3}, r"lr\.range: 3 is refused: expected \[lower, upper\]"),
-        ({"type": "float", "range": [0, 1, 2]}, r"lr\.range: \[0, 1, 2\] is refused: expected \[lower, upper\]"),
-        ({"type": "float", "range": [0, "1"]}, r"lr\.range\[1\]: '1' is refused: expected a finite number"),
-        ({"type": "float", "range": [0, True]}, r"lr\.range\[1\]: True is refused: expected a finite number"),
-        ({"type": "float", "range": [0, float("inf")]}, r"lr\.range\[1\]: inf is refused: expected a finite number"),
+        ({"type": "float", "range": 3}, r"lr\.range: 3 .*\[lower, upper\]"),
+        ({"type": "float", "range": [0, 1, 2]}, r"lr\.range: \[0, 1, 2\].*\[lower, upper\]"),
+        ({"type": "float", "range": [0, "1"]}, r"lr\.range\[1\]: '1'.*finite"),
+        ({"type": "float", "range": [0, True]}, r"lr\.range\[1\]: True.*finite"),
+        ({"type": "float", "range": [0, float("inf")]}, r"lr\.range\[1\]: inf.*finite"),
         (
             {"type": "int", "range": [0, 1.5]},
-            r"lr\.range\[1\]: 1\.5 is refused: expected a whole number; round it or use the type flo",
+            r"lr\.range\[1\]: 1\.5.*round",
         ),
         (
             {"type": "float", "range": [1, 0]},
-            r"lr\.range: \[1, 0\] is refused: the lower bound 1\.0 is above the upper bound 0\.0; swap them",
+            r"lr\.range: \[1, 0\].*1\.0 is above.*0\.0.*swap",
         ),
         (
             {"type": "int", "range": [2, 2]},
-            r"lr\.range: \[2, 2\] is refused: both bounds are 2; write \{type: constant, value: 2\}",
+            r"lr\.range: \[2, 2\].*2.*\{type: constant, value: 2\}",
         ),
         (
             {"type": "float", "range": [0, 1], "log": True},
-            r"lr\.log: True is refused: a logarithmic range needs a lower bound above 0, got",
+            r"lr\.log: True.*above 0",
         ),
         (
             {"type": "float", "range": [0, 1], "log": "yes"},
-            r"lr\.log: 'yes' is refused: Input should be a valid boolean",
+            r"lr\.log: 'yes'.*boolean",
         ),
         (
             {"type": "float", "range": [1e-14, 1], "log": True},
-            r"lr\.log: True is refused: the lower bound 1e-14 is too fine: 13 decimal places",
+            r"lr\.log: True.*1e-14 is too fine",
         ),
-        ({"type": "float", "range": [0, 1e-12]}, r"lr\.range: \[0, 1e-12\] is refused: the range is too fine"),
+        ({"type": "float", "range": [0, 1e-12]}, r"\[0, 1e-12\].*too fine"),
         (
             {"type": "float", "range": [0, 1], "default": 2},
-            r"lr\.default: 2 is refused: it is outside \[0\.0, 1\.0\]; choose one inside",
+            r"lr\.default: 2 .*outside \[0\.0, 1\.0\]",
         ),
         (
             {"type": "int", "range": [0, 10], "quantum": 3},
-            r"lr\.quantum: 3 is refused: the range 0 to 10 is no multiple of it; write e\.g\. \[0, 9\]",
+            r"lr\.quantum: 3 .*0 to 10.*\[0, 9\]",
         ),
         (
             {"type": "float", "range": [0, 0.5], "quantum": 2},
-            r"lr\.quantum: 2 is refused: the range 0\.0 to 0\.5 is no multiple of it; write e\.g\. \[0\.0, 2\.0\]",
+            r"lr\.quantum: 2 .*0\.0 to 0\.5.*\[0\.0, 2\.0\]",
         ),
         (
             {"type": "int", "range": [0, 5000], "quantum": 1},
-            r"lr\.quantum: 1 is refused: 5000 steps are too many, below 1000 are allowed; enlarge or drop it",
+            r"lr\.quantum: 1 .*5000 steps.*1000",
         ),
         (
             {"type": "int", "range": [0, 9], "quantum": 3, "default": 4},
-            r"lr\.default: 4 is refused: no steps of 3 .* nearest value is 3",
+            r"lr\.default: 4 .*steps of 3.*3",
         ),
         (
             {"type": "int", "range": [1, 9], "quantum": 2, "log": True},
-            r"lr\.quantum: 2 is refused: a logarithmic range has no equal steps",
+            r"lr\.quantum: 2 .*logarithmic",
         ),
-        ({"type": "int", "range": [0, 9], "quantum": -3}, r"lr\.quantum: -3 is refused: expected a step above 0"),
+        ({"type": "int", "range": [0, 9], "quantum": -3}, r"lr\.quantum: -3.*above 0"),
         (
             {"type": "categorical", "choices": "ab"},
-            r"lr\.choices: 'ab' is refused: expected a list of at least two values",
+            r"lr\.choices: 'ab'.*list",
         ),
         (
             {"type": "categorical", "choices": ["a"]},
-            r"lr\.choices: \['a'\] is refused: expected a list .* one value alone is a constant",
+            r"lr\.choices: \['a'\].*constant",
         ),
         (
             {"type": "categorical", "choices": ["a", "b", "a"]},
-            r"lr\.choices: .* is refused: the value 'a' is listed twice",
+            r"lr\.choices.*'a' is listed twice",
         ),
         (
             {"type": "categorical", "choices": [True, 1]},
-            r"lr\.choices: .* is refused: the value 1 is listed twice \(true equals 1\)",
+            r"lr\.choices.*1 is listed twice.*true equals 1",
         ),
         (
             {"type": "categorical", "choices": ["a", len]},
-            r"lr\.choices\[1\]: the value <built-in function len> cannot be kept as JSON; use a name",
+            r"lr\.choices\[1\]: the value <built-in function len>.*JSON",
         ),
         (
             {"type": "ordinal", "sequence": ["low", "high"], "default": "hihg"},
-            r"lr\.default: 'hihg' .* did you mean 'high'\?",
+            r"lr\.default: 'hihg'.*'high'",
         ),
         (
             {"type": "ordinal", "sequence": [0, 1], "default": False},
-            r"lr\.default: False is refused: it is none of the values",
+            r"lr\.default: False.*none of the values",
         ),
-        ({"type": "ordinal", "choices": [0, 1]}, r"lr\.choices: unknown key .*type, sequence, default"),
+        ({"type": "ordinal", "choices": [0, 1]}, r"lr\.choices: unknown key.*type"),
         (
             {"type": "constant", "value": float("nan")},
-            r"lr\.value: the value nan cannot be kept as JSON; use a name for it",
+            r"lr\.value: the value nan.*JSON",
         ),
     ],
 )
@@ -292,12 +292,12 @@ def test_mistakes_of_hyperparameters_are_named(spec: Any, message: str) -> None:
 
 @pytest.mark.parametrize("written", [{}, [], None, "lr"])
 def test_a_space_is_a_mapping(written: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^space: .*expected a mapping from names to hyperparameters, e\.g\."):
+    with pytest.raises(ConfigError, match=r"^space: .*expected a mapping"):
         space_from(written)
 
 
 def test_names_are_text() -> None:
-    with pytest.raises(ConfigError, match=r"space: a name must be text, got 3; quote it"):
+    with pytest.raises(ConfigError, match="must be text, got 3"):
         space_from({3: LR})  # type: ignore[dict-item]
 
 
@@ -313,39 +313,39 @@ BASE = {
     [
         (
             [{"child": "k", "parent": "kin", "values": ["lpe"]}],
-            r"space: conditions\[0\]\.parent: 'kin' is no name .* 'kind'\?",
+            r"conditions\[0\]\.parent: 'kin'.*'kind'",
         ),
         (
             [{"child": "kk", "parent": "kind", "values": ["lpe"]}],
-            r"conditions\[0\]\.child: 'kk' is no name in the space",
+            r"conditions\[0\]\.child: 'kk'",
         ),
-        ([{"parent": "kind", "values": ["lpe"]}], r"conditions\[0\]: the key 'child' is missing"),
+        ([{"parent": "kind", "values": ["lpe"]}], r"conditions\[0\]: the key 'child'"),
         (
             [{"child": "k", "parent": "kind"}],
-            r"conditions\[0\]: expected exactly one of values, greater_than, less_than",
+            r"conditions\[0\].*values, greater_than, less_than",
         ),
         ([{"child": "k", "parent": "n", "greater_than": 2, "less_than": 5}], r"got greater_than, less_than"),
         (
             [{"child": "k", "parent": "kind", "value": "lpe"}],
-            r"conditions\[0\]\.value: unknown key; did you mean 'values'",
+            r"conditions\[0\]\.value.*'values'",
         ),
         (
             [{"child": "k", "parent": "kind", "values": "lpe"}],
-            r"\.values: 'lpe' is refused: Input should be a valid list",
+            r"\.values: 'lpe'.*list",
         ),
         (
             [{"child": "k", "parent": "kind", "values": ["lep"]}],
-            r"'lep' is no value of kind; .* 'lpe'\? \(values: none, rw",
+            r"'lep' is no value of kind.*'lpe'",
         ),
-        ([{"child": "k", "parent": "n", "greater_than": 20}], r"20 is no value of n, whose range is \[1, 9\]"),
+        ([{"child": "k", "parent": "n", "greater_than": 20}], r"20 .*n, whose range is \[1, 9\]"),
         ([{"child": "k", "parent": "n", "greater_than": True}], r"True is no value of n"),
         (
             [{"child": "k", "parent": "kind", "less_than": "lpe"}],
-            r"the values of kind have no order; use values, or make",
+            "kind have no order",
         ),
         (
             [{"child": "k", "parent": "k", "greater_than": 2}],
-            r"conditions\[0\]\.parent: k would depend on itself: k -> k;",
+            r"conditions\[0\]\.parent.*k -> k",
         ),
         (
             [
@@ -353,10 +353,10 @@ BASE = {
                 {"child": "n", "parent": "kind", "values": ["lpe"]},
                 {"child": "kind", "parent": "k", "greater_than": 2},
             ],
-            r"conditions\[2\]\.parent: kind would depend on itself: kind -> k -> n -> kind; remove one",
+            r"conditions\[2\]\.parent.*kind -> k -> n -> kind",
         ),
-        ({"child": "k"}, r"space: conditions: \{'child': 'k'\} is refused: write a list"),
-        (["k"], r"conditions\[0\]: 'k' is refused: write keys with values"),
+        ({"child": "k"}, r"conditions: \{'child': 'k'\}.*list"),
+        (["k"], r"conditions\[0\]: 'k'.*keys"),
     ],
 )
 def test_mistakes_of_conditions_are_named(conditions: Any, message: str) -> None:
@@ -367,13 +367,13 @@ def test_mistakes_of_conditions_are_named(conditions: Any, message: str) -> None
 @pytest.mark.parametrize(
     ("forbidden", "message"),
     [
-        ([{"kid": "lpe"}], r"space: forbidden\[0\]\.kid: 'kid' is no name in the space; did you mean 'kind'\?"),
+        ([{"kid": "lpe"}], r"space: forbidden\[0\]\.kid: 'kid'.*'kind'"),
         ([{"kind": "lep"}], r"forbidden\[0\]\.kind: 'lep' is no value of kind"),
         ([{"kind": ["lpe", "lep"]}], r"forbidden\[0\]\.kind: 'lep' is no value of kind"),
-        ([{"kind": []}], r"forbidden\[0\]\.kind: expected a value or a list of values"),
-        ([{"k": 3}, {"kind": "none"}], r"forbidden\[1\]: \{'kind': 'none'\} forbids the defaults; change a default"),
-        ([{}], r"forbidden\[0\]: \{\} is refused: Dictionary should have at least 1 item"),
-        ("kind", r"forbidden: 'kind' is refused: write a list"),
+        ([{"kind": []}], r"forbidden\[0\]\.kind: expected a value"),
+        ([{"k": 3}, {"kind": "none"}], r"forbidden\[1\]: \{'kind': 'none'\}.*defaults"),
+        ([{}], r"forbidden\[0\]: \{\}.*at least 1 item"),
+        ("kind", r"forbidden: 'kind'.*list"),
     ],
 )
 def test_mistakes_of_forbidden_combinations_are_named(forbidden: Any, message: str) -> None:
@@ -418,7 +418,7 @@ def test_a_baseline_that_its_space_forbids_is_told() -> None:
         {"model.positional.type": {"type": "categorical", "choices": ["none", "lpe"]}},
         forbidden=[{"model.positional.type": "lpe"}],
     )
-    with pytest.raises(ConfigError, match="the values of gin are forbidden in its space"):
+    with pytest.raises(ConfigError, match="values of gin are forbidden"):
         defaults_from(config, space)
 
 

@@ -61,7 +61,7 @@ def test_a_kernel_without_compiled_code_is_called_itself():
 
 def test_the_benchmark_s_names_are_taken():
     for name in ("bfs", "quickselect"):
-        with pytest.raises(AlgorithmError, match=f"'{name}' is one of the benchmark's algorithms"):
+        with pytest.raises(AlgorithmError, match=f"'{name}' is one of"):
             register(name)
         assert find_algorithm(name).run.__module__.startswith("graphbench.")
     assert register("own").name == "own"
@@ -74,7 +74,7 @@ def test_the_benchmark_s_names_are_taken():
         ({"outputs": "least:node/mask_one, least:node/mask"}, "the feature 'least' twice"),
         (
             {"hints": hints_of(phase=Annotated[Ints, "graph/categorical"])},
-            r"phase: write a class with their number, e.g. categorical\(3\)",
+            r"phase.*categorical\(3\)",
         ),
         ({"hints": hints_of(phase=Annotated[Ints, "graph/categorical(1)"])}, "phase: write a class with their number"),
         ({"hints": hints_of(phase=Annotated[Ints, "graph/mask(3)"])}, "phase: write a class with their number"),

@@ -295,7 +295,7 @@ def test_edge_mask_of_the_bridges_only_grows():
     ("A", "message"),
     [
         (np.zeros((2, 3)), r"shape \(2, 3\); give a square matrix"),
-        (np.zeros((1, 1)), r"shape \(1, 1\); give a square matrix of 2 or more rows"),
+        (np.zeros((1, 1)), r"shape \(1, 1\).*2 or more"),
         (np.zeros(4), r"shape \(4,\); give a square matrix"),
         ([[0, np.nan], [0, 0]], r"A\[0, 1\] is nan; give finite numbers"),
         ([["a", "b"], ["c", "d"]], "not an array of numbers"),
@@ -308,7 +308,7 @@ def test_what_is_no_graph_is_refused(algorithm, A, message):
 
 @pytest.mark.parametrize("algorithm", ON_UNDIRECTED)
 def test_directed_graphs_are_refused_where_undirected_are_needed(algorithm):
-    with pytest.raises(ArgumentError, match=r"A\[0, 1\] = 1.0 but A\[1, 0\] = 0.0; .* undirected graphs"):
+    with pytest.raises(ArgumentError, match=r"A\[0, 1\] = 1.0.*A\[1, 0\] = 0.0.*undirected"):
         trace(algorithm, [[0, 1], [0, 0]])
 
 
@@ -318,7 +318,7 @@ def test_cyclic_graphs_have_no_topological_order():
         ([[0, 1, 0], [0, 0, 1], [0, 1, 0]], "1 -> 2 -> 1"),
         (np.roll(np.eye(20), 1, axis=1), "0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> ... -> 0"),
     ):
-        with pytest.raises(ArgumentError, match=f"^A has the cycle {cycle}; give a graph without cycles"):
+        with pytest.raises(ArgumentError, match=f"cycle {cycle}.*without cycles"):
             trace("topological_sort", A)
 
 

@@ -325,13 +325,13 @@ def test_longer_instances():
 @pytest.mark.parametrize(
     ("p", "message"),
     [
-        ([2], r"p has the shape \(1,\); give a list of 2 or more numbers"),
-        (2, r"p has the shape \(\); give a list of 2 or more numbers"),
+        ([2], r"p has the shape \(1,\).*2"),
+        (2, r"p has the shape \(\)"),
         ([[2, 3]], r"p has the shape \(1, 2\); give a list"),
         ([2, np.nan], r"p\[1\] is nan; give finite numbers"),
         ([2, np.inf, 3], r"p\[1\] is inf; give finite numbers"),
-        ([2, 3, -4], r"p\[2\] is -4.0; give dimensions from 0 to 1e\+100"),
-        ([1e101, 3, 4], r"p\[0\] is 1e\+101; give dimensions from 0 to 1e\+100"),
+        ([2, 3, -4], r"p\[2\] is -4.0.*0 to 1e\+100"),
+        ([1e101, 3, 4], r"p\[0\] is 1e\+101.*0 to 1e\+100"),
         (["a", "b"], "p is not an array of numbers"),
     ],
 )
@@ -348,15 +348,15 @@ def test_costs_of_the_largest_dimensions_are_finite():
 @pytest.mark.parametrize(
     ("p", "q", "message"),
     [
-        ([], [0.5], r"p has the shape \(0,\); give a list of 1 or more numbers"),
-        ([0.5], [0.5], r"q has the shape \(1,\); give a list of 2 or more numbers"),
+        ([], [0.5], r"p has the shape \(0,\).*1"),
+        ([0.5], [0.5], r"q has the shape \(1,\).*2"),
         ([0.5], [[0.25, 0.25]], r"q has the shape \(1, 2\); give a list"),
         ([0.5, 0.5], [0, 0], r"p has 2 entries and q has 2; it needs 3"),
         ([0.5], [0, 0.25, 0.25], r"p has 1 entries and q has 3; it needs 2"),
         ([np.nan], [0.5, 0.5], r"p\[0\] is nan; give finite numbers"),
         ([0.5], [0.5, -np.inf], r"q\[1\] is -inf; give finite numbers"),
-        ([0.5, -0.25], [0.25, 0.25, 0.25], r"p\[1\] is -0.25; give probabilities from 0 to 1"),
-        ([0.5], [0.5, 2], r"q\[1\] is 2.0; give probabilities from 0 to 1"),
+        ([0.5, -0.25], [0.25, 0.25, 0.25], r"p\[1\] is -0.25.*0 to 1"),
+        ([0.5], [0.5, 2], r"q\[1\] is 2.0.*0 to 1"),
     ],
 )
 def test_what_are_no_probabilities_is_refused(p, q, message):
@@ -367,12 +367,12 @@ def test_what_are_no_probabilities_is_refused(p, q, message):
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        ([], [0], r"x has the shape \(0,\); give a list of 1 or more whole numbers"),
-        ([0], [], r"y has the shape \(0,\); give a list of 1 or more whole numbers"),
+        ([], [0], r"x has the shape \(0,\).*1"),
+        ([0], [], r"y has the shape \(0,\).*1"),
         ([0], [[0, 1]], r"y has the shape \(1, 2\); give a list"),
-        ([0, 4], [0], r"x has values from 0 to 4; give whole numbers, 0 to 3"),
-        ([0], [-1, 1], r"y has values from -1 to 1; give whole numbers, 0 to 3"),
-        ([0, 0.5], [0], r"x has values from 0.0 to 0.5; give whole numbers, 0 to 3"),
+        ([0, 4], [0], r"x has values from 0 to 4.*0 to 3"),
+        ([0], [-1, 1], r"y has values from -1 to 1.*0 to 3"),
+        ([0, 0.5], [0], r"x has values from 0.0 to 0.5.*0 to 3"),
         ([0, np.nan], [0], r"x\[1\] is nan; give finite numbers"),
         ([0], ["a", "b"], "y is not an array of numbers"),
         ("abc", [0], "x is not an array of numbers"),

@@ -118,12 +118,12 @@ def test_hundreds_of_activities_and_tasks():
 @pytest.mark.parametrize(
     ("s", "f", "message"),
     [
-        ([1], [2], r"s has the shape \(1,\); give a list of 2 or more numbers"),
+        ([1], [2], r"s has the shape \(1,\).*2"),
         ([1, 2], [[2, 3]], r"f has the shape \(1, 2\); give a list"),
         ([1, 2], [2, 3, 4], r"s has 2 entries and f has 3; it needs 2"),
         ([1, np.nan], [2, 3], r"s\[1\] is nan; give finite numbers"),
         ([1, 2], [np.inf, 3], r"f\[0\] is inf; give finite numbers"),
-        ([1, 2, 3], [1, 1, 4], r"s\[1\] = 2.0 is after f\[1\] = 1.0; activities end after they start"),
+        ([1, 2, 3], [1, 1, 4], r"s\[1\] = 2.0 is after f\[1\] = 1.0.*activities"),
     ],
 )
 def test_what_are_no_activities_is_refused(s, f, message):
@@ -134,12 +134,12 @@ def test_what_are_no_activities_is_refused(s, f, message):
 @pytest.mark.parametrize(
     ("d", "w", "message"),
     [
-        ([1], [0.5], r"d has the shape \(1,\); give a list of 2 or more numbers"),
-        ([1, 2], 0.5, r"w has the shape \(\); give a list of 2 or more numbers"),
+        ([1], [0.5], r"d has the shape \(1,\).*2"),
+        ([1, 2], 0.5, r"w has the shape \(\)"),
         ([1, 2, 3], [0.5, 1], r"d has 3 entries and w has 2; it needs 3"),
-        ([0, 2], [0.5, 1], r"d has values from 0.0 to 2.0; give whole numbers, 1 to 2"),
-        ([1, 3], [0.5, 1], r"d has values from 1.0 to 3.0; give whole numbers, 1 to 2"),
-        ([1, 1.5], [0.5, 1], r"d has values from 1.0 to 1.5; give whole numbers, 1 to 2"),
+        ([0, 2], [0.5, 1], r"d has values from 0.0 to 2.0.*1 to 2"),
+        ([1, 3], [0.5, 1], r"d has values from 1.0 to 3.0.*1 to 2"),
+        ([1, 1.5], [0.5, 1], r"d has values from 1.0 to 1.5.*1 to 2"),
         ([1, 2], [0.5, np.nan], r"w\[1\] is nan; give finite numbers"),
     ],
 )

@@ -112,7 +112,7 @@ def test_algorithms_take_the_shortest_draws(algorithm):
     least = least_length(algorithm)
     for args in sample(algorithm, least, 30, 0):
         trace(algorithm, *args)
-    with pytest.raises(ArgumentError, match=f"length of {algorithm} is {least - 1}; .* {least} or more"):
+    with pytest.raises(ArgumentError, match=f"length of {algorithm} is {least - 1}.*{least} or more"):
         sample(algorithm, least - 1, 1, 0)
 
 
@@ -205,7 +205,7 @@ def test_needle_lengths_can_be_given():
     sizes = [len(needle) for _, needle in sample("kmp_matcher", 20, 400, 0, needle_length=(2, 4))]
     assert set(sizes) == {2, 3, 4}
     assert {len(needle) for _, needle in sample("kmp_matcher", 20, 5, 0, needle_length=7)} == {7}
-    with pytest.raises(ArgumentError, match=r"needle_length 8 .* length 16, .* needle of 7 or less, or length 17"):
+    with pytest.raises(ArgumentError, match=r"needle_length 8.*length 16.*7 or less.*17"):
         sample("kmp_matcher", 16, 1, 0, needle_length=(1, 8))
     with pytest.raises(ArgumentError, match="needle_length is 0"):
         sample("kmp_matcher", 16, 1, 0, needle_length=0)
@@ -245,7 +245,7 @@ def test_points_are_drawn_again_while_three_are_on_a_line(algorithm):
             np.testing.assert_array_equal(xs, truncate(truncate(whole_xs, 1), 1))
             np.testing.assert_array_equal(ys, truncate(truncate(whole_ys, 1), 1))
     assert 0 < redrawn < 40
-    with pytest.raises(ArgumentError, match="in 1000 draws of 16 points cut to 0 decimals, three were on a line"):
+    with pytest.raises(ArgumentError, match="1000 draws of 16 points cut to 0 decimals"):
         sample(algorithm, 16, 1, 0, decimals=0)
 
 
@@ -329,21 +329,21 @@ def test_unknown_algorithms_are_told(call):
 @pytest.mark.parametrize(
     "arguments, options, message",
     [
-        (("bfs", 4.0, 1, 0), {}, "length of bfs is 4.0; give a whole number, 2 or more"),
+        (("bfs", 4.0, 1, 0), {}, "length of bfs is 4.0.*2"),
         (("bfs", True, 1, 0), {}, "length of bfs is True"),
         (("bfs", "4", 1, 0), {}, "length of bfs is '4'"),
-        (("kmp_matcher", 2, 1, 0), {}, "length of kmp_matcher is 2; give a whole number, 3 or more"),
+        (("kmp_matcher", 2, 1, 0), {}, "length of kmp_matcher is 2.*3"),
         (("strongly_connected_components", 3, 1, 0), {}, "is 3; give a whole number, 4 or more"),
-        (("bfs", 4, -1, 0), {}, "count is -1; give a whole number, 0 or more"),
+        (("bfs", 4, -1, 0), {}, "count is -1.*0"),
         (("bfs", 4, 1.5, 0), {}, "count is 1.5"),
-        (("bfs", 4, 1, -1), {}, "seed is -1; give a whole number, from 0 to 4294967295"),
+        (("bfs", 4, 1, -1), {}, "seed is -1.*0 to 4294967295"),
         (("bfs", 4, 1, None), {}, "seed is None"),
-        (("bfs", 4, 1, 0), {"decimals": -1}, "decimals is -1; give a whole number, from 0 to 15"),
+        (("bfs", 4, 1, 0), {"decimals": -1}, "decimals is -1.*0 to 15"),
         (("bfs", 4, 1, 0), {"decimals": 2.5}, "decimals is 2.5"),
-        (("bfs", 4, 1, 0), {"needle_length": 3}, "bfs has no option 'needle_length'; its options: edge_probability"),
-        (("heapsort", 4, 1, 0), {"p": 3}, "heapsort has no option 'p'; its options: none"),
-        (("graham_scan", 4, 1, 0), {"p": 3}, "graham_scan has no option 'p'; its options: none"),
-        (("bfs", 4, 1, 0), {"edge_probability": 1.5}, r"edge_probability is 1\.5; give a number from 0 to 1"),
+        (("bfs", 4, 1, 0), {"needle_length": 3}, "bfs has no option 'needle_length'.*edge_probability"),
+        (("heapsort", 4, 1, 0), {"p": 3}, "heapsort has no option 'p'.*options"),
+        (("graham_scan", 4, 1, 0), {"p": 3}, "graham_scan has no option 'p'.*options"),
+        (("bfs", 4, 1, 0), {"edge_probability": 1.5}, r"edge_probability is 1\.5.*0 to 1"),
         (("bfs", 4, 1, 0), {"edge_probability": "half"}, "edge_probability is 'half'"),
         (("bfs", 4, 1, 0), {"edge_probability": (2.0,)}, r"edge_probability is 2\.0"),
         (("bfs", 4, 1, 0), {"edge_probability": ()}, "edge_probability is empty"),
@@ -355,7 +355,7 @@ def test_bad_requests_are_told(arguments, options, message):
 
 
 def test_other_generators_are_told():
-    with pytest.raises(ArgumentError, match=r"rng is a Generator; give a numpy\.random\.RandomState"):
+    with pytest.raises(ArgumentError, match=r"rng.*numpy\.random\.RandomState"):
         draw("bfs", 4, np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="length of kmp_matcher is 2"):
         draw_multi_size("kmp_matcher", 2, RandomState(0))
@@ -376,5 +376,5 @@ def test_one_more_algorithm_adds_one_sampler(monkeypatch):
 
 def test_an_algorithm_without_a_sampler_is_told(monkeypatch):
     monkeypatch.setattr(samplers, "_SAMPLERS", {})
-    with pytest.raises(ArgumentError, match=r"algorithm 'bfs' has no sampler; register one with @sampler\('bfs'"):
+    with pytest.raises(ArgumentError, match=r"algorithm 'bfs'.*@sampler\('bfs'"):
         sample("bfs", 4, 1, 0)

@@ -301,14 +301,14 @@ def test_negative_cycles_are_refused_where_they_matter(instance):
     graph = networkx_graph(A)
     cyclic = nodes_on_negative_cycles(A, graph)
     if cyclic:
-        with pytest.raises(ArgumentError, match=r"a cycle of negative weight through node .*; give") as error:
+        with pytest.raises(ArgumentError, match="negative weight through node") as error:
             trace("floyd_warshall", A)
         assert int(str(error.value).split("through node ")[1].split(",")[0]) in cyclic
     else:
         trace("floyd_warshall", A)
     reached = cyclic & (nx.descendants(graph, s) | {s})
     if reached:
-        with pytest.raises(ArgumentError, match=f"negative weight on the way from s = {s} to node .*; give") as error:
+        with pytest.raises(ArgumentError, match=f"negative weight.*s = {s} to node") as error:
             trace("bellman_ford", A, s)
         named = int(str(error.value).split("to node ")[1].split(",")[0])
         assert named in reached.union(*(nx.descendants(graph, u) for u in reached))
@@ -320,7 +320,7 @@ def test_undirected_edges_of_negative_weight_are_refused():
     A = np.zeros((3, 3))
     A[1, 2] = A[2, 1] = -1
     for algorithm, args in (("bellman_ford", (A, 1)), ("floyd_warshall", (A,))):
-        with pytest.raises(ArgumentError, match="an undirected edge of negative weight is one"):
+        with pytest.raises(ArgumentError, match="undirected edge of negative weight"):
             trace(algorithm, *args)
     assert trace("bellman_ford", A, 0).outputs["pi"].tolist() == [0, 1, 2]
 
@@ -341,7 +341,7 @@ def test_cyclic_graphs_are_refused_where_an_order_is_needed(instance):
     if nx.is_directed_acyclic_graph(networkx_graph(A)):
         trace("dag_shortest_paths", A, s)
     else:
-        with pytest.raises(ArgumentError, match=r"A has the cycle .*; give a graph without cycles"):
+        with pytest.raises(ArgumentError, match="A has the cycle"):
             trace("dag_shortest_paths", A, s)
 
 
@@ -373,8 +373,8 @@ def test_hundreds_of_nodes_in_one_path(algorithm):
 @pytest.mark.parametrize(
     ("A", "message"),
     [
-        (np.zeros((2, 3)), r"A has the shape \(2, 3\); give a square matrix"),
-        (np.zeros((1, 1)), r"A has the shape \(1, 1\); give a square matrix of 2 or more rows"),
+        (np.zeros((2, 3)), r"A has the shape \(2, 3\).*square"),
+        (np.zeros((1, 1)), r"A has the shape \(1, 1\).*2"),
         ([[0, np.inf], [0, 0]], r"A\[0, 1\] is inf; give finite numbers"),
         ([["a", "b"], ["c", "d"]], r"A is not an array of numbers"),
     ],
@@ -387,7 +387,7 @@ def test_what_is_no_graph_is_refused(algorithm, A, message):
 @pytest.mark.parametrize("algorithm", FROM_SOURCE)
 @pytest.mark.parametrize("s", [-1, 3, 1.0, [0], None])
 def test_sources_that_are_no_nodes_are_refused(algorithm, s):
-    with pytest.raises(ArgumentError, match=r"s is .*; give a node id, a whole number from 0 to 2"):
+    with pytest.raises(ArgumentError, match=r"s is.*0 to 2"):
         trace(algorithm, np.zeros((3, 3)), s)
 
 

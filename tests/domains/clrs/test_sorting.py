@@ -229,8 +229,8 @@ def test_hundreds_of_keys(algorithm):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ([], r"A has the shape \(0,\); give a list of 2 or more numbers"),
-        ([0.5], r"A has the shape \(1,\); give a list of 2 or more numbers"),
+        ([], r"A has the shape \(0,\).*2"),
+        ([0.5], r"A has the shape \(1,\).*2"),
         ([[0.5, 1], [2, 3]], r"A has the shape \(2, 2\); give a list"),
         ([1, np.nan], r"A\[1\] is nan; give finite numbers"),
         ([-np.inf, 1], r"A\[0\] is -inf; give finite numbers"),

@@ -264,10 +264,10 @@ def test_keys_beyond_any_bound():
 @pytest.mark.parametrize(
     ("A", "message"),
     [
-        (np.zeros((2, 3)), r"A has the shape \(2, 3\); give a square matrix"),
-        (np.zeros((1, 1)), r"A has the shape \(1, 1\); give a square matrix of 2 or more rows"),
+        (np.zeros((2, 3)), r"A has the shape \(2, 3\).*square"),
+        (np.zeros((1, 1)), r"A has the shape \(1, 1\).*2"),
         ([[0, np.nan], [np.nan, 0]], r"A\[0, 1\] is nan; give finite numbers"),
-        ([[0, 2], [1, 0]], r"A\[0, 1\] = 2.0 but A\[1, 0\] = 1.0; .* undirected graphs"),
+        ([[0, 2], [1, 0]], r"A\[0, 1\] = 2.0.*A\[1, 0\] = 1.0.*undirected"),
     ],
 )
 def test_what_is_no_undirected_graph_is_refused(algorithm, A, message):
@@ -277,7 +277,7 @@ def test_what_is_no_undirected_graph_is_refused(algorithm, A, message):
 
 @pytest.mark.parametrize("s", [-1, 3, 1.0, [0], None])
 def test_sources_that_are_no_nodes_are_refused(s):
-    with pytest.raises(ArgumentError, match=r"s is .*; give a node id, a whole number from 0 to 2"):
+    with pytest.raises(ArgumentError, match=r"s is.*0 to 2"):
         trace("mst_prim", np.zeros((3, 3)), s)
 
 

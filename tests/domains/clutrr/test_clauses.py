@@ -129,14 +129,14 @@ def test_codes(rules):
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda: clauses("sound", 5), ClauseError, "clauses of 5 relations are not listed; give 2 to 4"),
+        (lambda: clauses("sound", 5), ClauseError, "5 relations.*2 to 4"),
         (lambda: held_out("sound", 1), ClauseError, "clauses of 1 relations"),
         (lambda: held_out("sound", 3, 1.5), ClauseError, "share is 1.5"),
         (lambda: held_out("sound", 3, True), ClauseError, "share is True"),
         (lambda: clauses("pap", 3), UnknownRules, "did you mean 'paper'"),
         (lambda: clauses("paper", 3, FamilyParameters()), FamilyError, "the paper's rules need one family"),
         (lambda: clause_code(("uncle",)), UnknownRelation, "'inv-un'"),
-        (lambda: clause_of(121, 2), ClauseError, "clause 121 is out of range; those of 2 relations end at 120"),
+        (lambda: clause_of(121, 2), ClauseError, "clause 121 is.*2 relations end at 120"),
     ],
 )
 def test_errors(ask, error, message):

@@ -163,7 +163,7 @@ def test_loading_and_verifying(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"lengths": [11]}, "k is 11; give a whole number of facts from 2 to 10"),
+        ({"lengths": [11]}, "k is 11.*2 to 10"),
         ({"lengths": []}, "lengths"),
         ({"lengths": [2, 2]}, "stands there twice"),
         ({"lengths": [5], "held_out": "only"}, "clauses are held out of up to 4 facts"),
@@ -171,7 +171,7 @@ def test_loading_and_verifying(tmp_path):
         ({"noise": "much"}, "noise"),
         (
             {"lengths": [10], "family": {"generations": 2, "min_children": 1, "max_children": 1, "marriage": 0.5}},
-            "needs 11 people, but a family has at most",
+            "needs 11 people",
         ),
         ({"familly": {}}, "familly"),
     ],
@@ -307,7 +307,7 @@ def test_published_files_stand_for_the_datasets_of_their_tasks(tmp_path, train, 
 @pytest.mark.parametrize("rows", [1, 4])
 def test_too_few_published_training_rows_are_refused(tmp_path, rows):
     folder = written(tmp_path / "files", "1.2,1.3", ["1.2"], rows)
-    with pytest.raises(StoreError, match=rf"has {rows} training rows; .* there must be at least 5"):
+    with pytest.raises(StoreError, match=rf"{rows} training rows.*at least 5"):
         graphbench.Loader("clutrr/gen_23", source="official", folder=folder)
 
 
@@ -322,9 +322,7 @@ def test_published_files_and_generated_data_lie_apart(published, tmp_path):
 
 def test_published_files_are_one_draw(published, tmp_path):
     source = {"root": tmp_path / "root", "source": "official", "folder": published}
-    with pytest.raises(
-        CardError, match="data_seed=3 is refused: the samples of files cannot be regenerated; leave data_seed"
-    ):
+    with pytest.raises(CardError, match=r"data_seed=3.*leave data_seed"):
         graphbench.Loader("clutrr/gen_23", data_seed=3, **source)
     other = graphbench.Loader("clutrr/gen_23", **source).load().card.with_data_seed(3)
     with pytest.raises(CardError, match="data_seed=3 is refused"):
@@ -334,14 +332,14 @@ def test_published_files_are_one_draw(published, tmp_path):
 def test_sources_that_do_not_exist(published, tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"'offical' is unknown for clutrr/gen_23; did you mean 'official'\? \(there are 'generated', 'official'",
+        match=r"'offical'.*clutrr/gen_23.*'official'",
     ):
         graphbench.Loader("clutrr/gen_23", source="offical", folder=published)
     with pytest.raises(ValueError, match="source='official' needs folder="):
         graphbench.Loader("clutrr/gen_23", source="official")
     with pytest.raises(ValueError, match="such as source='official'"):
         graphbench.Loader("clutrr/gen_23", folder=published)
-    with pytest.raises(ValueError, match=r"source='official' is unknown for clrs/bfs \(there are 'generated';"):
+    with pytest.raises(ValueError, match=r"source='official'.*clrs/bfs.*'generated'"):
         graphbench.Loader("clrs/bfs", source="official", folder=published)
     with pytest.raises(StoreError, match="is not a folder"):
         graphbench.Loader("clutrr/gen_23", source="official", folder=tmp_path / "nowhere")

@@ -143,7 +143,7 @@ def test_view():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((-1,), r"key is -1; give a whole number from 0 to 2\*\*64 - 1"),
+        ((-1,), r"key is -1.*0 to 2\*\*64 - 1"),
         ((2**64,), "key is 18446744073709551616"),
         (("a",), "key is 'a'"),
         ((1.0,), "key is 1.0"),
@@ -162,7 +162,7 @@ def test_streams_that_do_not_exist(arguments, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"generations": 1}, "generations is 1; give a whole number from 2 to 5"),
+        ({"generations": 1}, "generations is 1.*2 to 5"),
         ({"generations": 6}, "generations is 6"),
         ({"generations": 2.0}, "generations is 2.0"),
         ({"min_children": -1}, "min_children is -1"),
@@ -172,7 +172,7 @@ def test_streams_that_do_not_exist(arguments, message):
         ({"marriage": 1.1}, "marriage is 1.1; give a probability"),
         ({"marriage": "all"}, "marriage is 'all'"),
         ({"marriage": float("nan")}, "marriage is nan"),
-        ({"generations": 5, "max_children": 4}, "up to 682 people; lower either until there are at most 256"),
+        ({"generations": 5, "max_children": 4}, "682 people.*at most 256"),
     ],
 )
 def test_parameters_out_of_range(values, message):

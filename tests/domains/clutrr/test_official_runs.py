@@ -41,7 +41,7 @@ def test_a_run_is_scored_on_the_files_it_was_trained_on(run, tmp_path, finished)
     assert scores_of_run(run.path, "test", root=tmp_path, device="cpu")["clutrr/gen_23"]["test"].graphs == 4
     load_run(run.path)
     (run.path / "best.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"best\.safetensors is missing.*put the file back, or train the model"):
+    with pytest.raises(CheckpointError, match=r"best\.safetensors is missing.*put the file back"):
         evaluate_run(run.path, "test", root=tmp_path, device="cpu")
 
 
@@ -50,10 +50,10 @@ def test_a_run_is_not_scored_on_files_that_changed_or_are_gone(run, tmp_path, fi
     if not finished:
         (run.path / "record.json").unlink()
     shutil.rmtree(tmp_path / "files")
-    with pytest.raises(ConfigError, match=r"cannot be read from .*files any more: .*put them back there"):
+    with pytest.raises(ConfigError, match=r"cannot be read.*put them back"):
         evaluate_run(run.path, "test", root=tmp_path)
     published(tmp_path / "files", words=("father", "son"))
-    with pytest.raises(ConfigError, match=r"\(files in .*other files.*put the files .* back there"):
+    with pytest.raises(ConfigError, match=r"other files.*back there"):
         evaluate_run(run.path, "test", root=tmp_path)
     with pytest.raises(ConfigError, match="put the files"):
         scores_of_run(run.path, "test", root=tmp_path)
@@ -64,7 +64,7 @@ def test_generated_data_in_place_of_the_files_are_told(run, tmp_path, caplog):
     data = Loader("clutrr/gen_23", limit=8, root=tmp_path, workers=1).load(["test"])
     with pytest.raises(
         CheckpointError,
-        match=r"on files \(source='official'\) of clutrr/gen_23 and cannot be scored on generated data: relation",
+        match=r"source='official'\) of clutrr/gen_23.*generated data",
     ):
         evaluate_run(run.path, "test", data=data)
     folder = published(tmp_path / "elsewhere", words=("father", "son"))
@@ -98,7 +98,7 @@ def test_an_unfinished_run_on_generated_data_is_not_scored_on_another_draw_of_th
     facts = json.loads((run.path / "data.json").read_text())
     assert (facts["source"], facts["folder"], facts["data_seed"]) == ("generated", None, 0)
     (run.path / "data.json").write_text(json.dumps(facts | {"data_fingerprint": "v1-000000000000"}))
-    with pytest.raises(ConfigError, match=r"trained on clutrr/gen_23 v1-0+, these data are .*train the model again"):
+    with pytest.raises(ConfigError, match=r"clutrr/gen_23 v1-0+.*train the model"):
         evaluate_run(run.path, "test", root=tmp_path, limit=8)
     (run.path / "data.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"data\.json cannot be read"):

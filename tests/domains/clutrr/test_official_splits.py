@@ -92,9 +92,7 @@ def test_files_that_are_not_there_are_named(noisy, tmp_path, caplog):
         sourced_card(card_of("clutrr/rob_supporting"), "official", noisy)
     assert caplog.text.count(f"{noisy} has no test file of the tasks 1.3, 2.2, 4.3; take the folder as published") == 1
     (noisy / "2.3_test.csv").unlink()
-    with pytest.raises(
-        StoreError, match=r"no test file of the tasks 2\.2, 2\.3, which are the test split of clutrr/rob_s"
-    ):
+    with pytest.raises(StoreError, match=r"tasks 2\.2, 2\.3.*clutrr/rob_s"):
         sourced_card(card_of("clutrr/rob_supporting"), "official", noisy)
 
 

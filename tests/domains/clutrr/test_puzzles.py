@@ -247,21 +247,21 @@ def test_rules_are_drawn_before_people():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"k": 1}, PuzzleError, "k is 1; give a whole number of facts from 2 to 10"),
+        ({"k": 1}, PuzzleError, "k is 1.*2 to 10"),
         ({"k": 11}, PuzzleError, "k is 11"),
         ({"k": 3.0}, PuzzleError, "k is 3.0"),
         ({"k": 3, "rules": "sond"}, UnknownRules, "did you mean 'sound'"),
-        ({"k": 3, "noise": "loud"}, PuzzleError, "noise is 'loud'; give one of none, supporting"),
-        ({"k": 3, "held_out": "some"}, PuzzleError, "held_out is 'some'; give one of any, avoid, only"),
-        ({"k": 5, "held_out": "avoid"}, PuzzleError, "held_out is 'avoid' for k = 5; clauses are held out of up to 4"),
-        ({"k": 3, "held_out": "only", "share": 0.0}, PuzzleError, "a share of 0.0 holds nothing out; raise it"),
+        ({"k": 3, "noise": "loud"}, PuzzleError, "noise is 'loud'.*supporting"),
+        ({"k": 3, "held_out": "some"}, PuzzleError, "held_out is 'some'.*avoid"),
+        ({"k": 5, "held_out": "avoid"}, PuzzleError, "held_out is 'avoid' for k = 5.*4"),
+        ({"k": 3, "held_out": "only", "share": 0.0}, PuzzleError, "share of 0.0.*raise"),
         ({"k": 3, "held_out": "only", "share": 2}, ClauseError, "share is 2; give a number from 0 to 1"),
         ({"k": 3, "rules": "paper", "family": FamilyParameters()}, FamilyError, "the paper's rules need one family"),
-        ({"k": 10, "family": FamilyParameters(2, 1, 4)}, PuzzleError, "needs 11 people, but a family has at most 10"),
+        ({"k": 10, "family": FamilyParameters(2, 1, 4)}, PuzzleError, "11 people.*at most 10"),
         (
             {"k": 8, "noise": "disconnected", "family": FamilyParameters(2, 1, 4)},
             PuzzleError,
-            "k = 8 with noise 'disconnected' needs 11 people.*allow more generations or children, or lower k",
+            "k = 8.*'disconnected' needs 11 people.*lower k",
         ),
     ],
 )
@@ -278,13 +278,13 @@ def test_attempts_are_as_many_as_indices():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((-1, [0]), r"key is -1; give a whole number from 0 to 2\*\*64 - 1"),
+        ((-1, [0]), r"key is -1.*0 to 2\*\*64 - 1"),
         ((2**64, [0]), "key is 18446744073709551616"),
         ((None, [0]), "key is None"),
         (("a", [0]), "key is 'a'"),
-        ((1, [0, -1]), "indices has -1; give whole numbers from 0"),
+        ((1, [0, -1]), "indices has -1.*0"),
         ((1, np.array([2**63], np.uint64)), "indices has 9223372036854775808"),
-        ((1, ["a"]), r"indices is \['a'\]; give a list or array of whole numbers"),
+        ((1, ["a"]), r"indices is \['a'\].*list"),
         ((1, "a"), "indices is 'a'"),
         ((1, 3), "indices is 3"),
         ((1, None), "indices is None"),
@@ -312,6 +312,6 @@ def test_puzzles_that_fit_nowhere_are_an_error_soon():
     drawn(1, k=2)
     parameters = PuzzleParameters(6, "paper", family=FamilyParameters(4, 1, 1, 1.0))
     start = time.perf_counter()
-    with pytest.raises(PuzzleError, match=r"no puzzle with k = 6, rules 'paper', .* fits into 131072 families"):
+    with pytest.raises(PuzzleError, match=r"k = 6, rules 'paper'.*131072 families"):
         draw_puzzles(parameters, 1, np.arange(1000))
     assert time.perf_counter() - start < 10

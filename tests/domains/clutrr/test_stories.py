@@ -237,7 +237,7 @@ def put(place, value):
         (changed(4, put(0, 2)), "a gender is 2"),
         (changed(6, put(0, 5)), "puzzle 0 make no path"),
         (changed(6, lambda c: c + 1), "make no path"),
-        (changed(2, put((0, 0), 7)), "puzzle 0 has 3 people, but a fact about person 7"),
+        (changed(2, put((0, 0), 7)), "puzzle 0 has 3 people.*person 7"),
         (changed(2, put((0, 1), -1)), "about person -1"),
         (changed(3, lambda c: c[:-1]), "have shapes"),
         (changed(1, put(1, 0)), "have shapes"),
@@ -267,14 +267,14 @@ def chain(people, gender=0, relation=3):
 
 def test_puzzles_too_large_or_without_facts_or_going_in_circles_are_refused():
     assert len(read_story(write(chain(32)).text[0], write(chain(32)).names)) == 31
-    with pytest.raises(TextError, match="puzzle 0 has 33 people; a story can number 32"):
+    with pytest.raises(TextError, match=r"33 people.*32"):
         write(chain(33))
     none = np.empty(0, np.int64)
-    with pytest.raises(TextError, match="puzzle 0 has no facts: its story would name nobody"):
+    with pytest.raises(TextError, match="puzzle 0 has no facts"):
         write([np.array([2]), np.array([0]), np.empty((0, 2), np.int64), none, np.zeros(2, np.int64), none, none])
     circle = chain(4)
     circle[2][2] = (2, 0)
-    with pytest.raises(TextError, match="the path of puzzle 0 visits a person twice"):
+    with pytest.raises(TextError, match="puzzle 0 visits a person twice"):
         write(circle)
     himself = chain(3)
     himself[2][1] = (1, 1)
@@ -290,7 +290,7 @@ def test_more_people_than_names_are_refused(monkeypatch):
     few = name_file().model_copy(update={"female": ("Eva", "Ida")})
     monkeypatch.setattr("graphbench.domains.clutrr.stories.name_file", lambda: few)
     assert set(write(chain(2, gender=1)).names) == {"Eva", "Ida"}
-    with pytest.raises(TextError, match=r"puzzle 0 has 3 female people and names\.yaml 2 female names; add names"):
+    with pytest.raises(TextError, match=r"3 female people.*2 female names"):
         write(chain(3, gender=1))
 
 
@@ -348,7 +348,7 @@ def test_texts_that_cannot_be_read_are_refused(text, message):
     [
         (None, ["Beth"], "the story is None; give a text"),
         (["Beth is Adam's aunt."], ["Beth"], "the story is"),
-        ("Beth is Adam's aunt.", "Adam", "people is 'Adam'; give a list of the names"),
+        ("Beth is Adam's aunt.", "Adam", "people is 'Adam'.*list"),
         ("Beth is Adam's aunt.", None, "people is None"),
         ("Beth is Adam's aunt.", 2, "people is 2"),
         ("Beth is Adam's aunt.", ["Adam", 2], "people holds 2; give names"),

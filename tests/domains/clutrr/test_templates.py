@@ -175,18 +175,18 @@ def altered(change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(quadruple={}), "quadruple: Extra inputs are not permitted"),
+        (lambda c: c.update(quadruple={}), "quadruple: Extra inputs"),
         (lambda c: c["double"].update(val=["x"]), "double.val: Extra inputs"),
         (lambda c: c["single"].pop("un"), r"missing \['un'\], unknown \[\]"),
         (lambda c: c["single"].update(cousin=c["single"]["un"]), r"missing \[\], unknown \['cousin'\]"),
-        (lambda c: c["triple"].update(test=[]), "triple.test: Tuple should have at least 1 item"),
-        (lambda c: c["triple"].update(test=c["triple"]["test"][:1]), "1 of 25 wordings are held out; make it a fifth"),
+        (lambda c: c["triple"].update(test=[]), "triple.test.*at least 1"),
+        (lambda c: c["triple"].update(test=c["triple"]["test"][:1]), "1 of 25 wordings"),
         (
             lambda c: c["single"].update(un={p: c["single"]["un"][p][:n] for p, n in (("train", 4), ("test", 1))}),
             "un has 5 wordings; write at least 6",
         ),
         (lambda c: c["double"]["test"].append(c["double"]["train"][3]), "it stands twice"),
-        (lambda c: c["single"]["un"]["test"].append("{x} is {y}."), r"the wording '\{x\} is \{y\}.': it needs each of"),
+        (lambda c: c["single"]["un"]["test"].append("{x} is {y}."), r"wording '\{x\} is \{y\}.'"),
     ],
 )
 def test_malformed_files_of_templates_are_refused(change, message):
@@ -222,7 +222,7 @@ def test_frames_of_sentences_forget_people_and_kinship_alone():
     ],
 )
 def test_no_sentence_stands_in_two_wordings(kind, part, text):
-    with pytest.raises(TemplateError, match="hold-out needs every sentence in one wording: write another"):
+    with pytest.raises(TemplateError, match=r"hold-out.*write another"):
         validated(TemplateFile, altered(lambda c: c[kind][part].append(text)), "templates.yaml")
 
 

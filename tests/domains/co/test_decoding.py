@@ -282,9 +282,9 @@ def test_missing_and_repeated_arcs_are_found(graph, data):
         return
     arc = data.draw(st.integers(0, len(both) - 1))
     u, v = both[arc]
-    with pytest.raises(DecodingError, match=rf"edge {v}-{u} of graph 0 lacks its reverse"):
+    with pytest.raises(DecodingError, match=f"edge {v}-{u} of graph 0 lacks"):
         UndirectedGraphs.checked(np.array([0, n]), np.delete(both, arc, axis=0).T)
-    with pytest.raises(DecodingError, match=rf"edge {u}-{v} of graph 0 is given twice"):
+    with pytest.raises(DecodingError, match=rf"edge {u}-{v} of graph 0.*twice"):
         UndirectedGraphs.checked(np.array([0, n]), np.insert(both, arc, both[arc], axis=0).T)
 
 
@@ -302,7 +302,7 @@ PATH = ([0, 2, 5], [[0, 1, 2, 3, 3, 4], [1, 0, 3, 2, 4, 3]])
         (PATH[0], [[-1, 0], [0, -1]], "edge -1-0 names a node beyond the 5"),
         (PATH[0], [[0, 1]], r"edge_index is int64 \[1, 2\]"),
         (PATH[0], [[0.0, 1.0], [1.0, 0.0]], "edge_index is float64"),
-        ([0, 2, 2], PATH[1], r"the first nodes of the graphs are \[0, 2, 2\]"),
+        ([0, 2, 2], PATH[1], r"graphs are \[0, 2, 2\]"),
         ([0], np.empty((2, 0), int), "there is at least one graph"),
     ],
 )
@@ -337,7 +337,7 @@ def test_bad_arguments_are_named():
 def test_too_few_colours_name_the_graph():
     triangle = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
     batch = flat([(3, triangle[:1]), (3, triangle), (3, triangle)])
-    with pytest.raises(DecodingError, match=r"graph 1 .* 3 colours, 2 are allowed \(2 of 3 graphs need more\)"):
+    with pytest.raises(DecodingError, match=r"graph 1.*3 colours.*2 of 3 graphs"):
         decode_colourings(batch, np.zeros((9, 2)))
     for scores, options in ((np.zeros((9, 2)), {"num_colors": 3}), (np.zeros((9, 3)), {}), (np.zeros(9), {})):
         solution = decode_colourings(batch, scores, **options)

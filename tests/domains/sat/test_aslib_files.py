@@ -180,25 +180,25 @@ def test_asf_reads_a_written_scenario(tmp_path):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("algorithm_runs.arff", "c,1,fast", "d,1,fast", r"algorithm_runs.arff, line 13: the instance 'd' is unknown"),
+        ("algorithm_runs.arff", "c,1,fast", "d,1,fast", r"algorithm_runs.arff, line 13: the instance 'd'"),
         ("algorithm_runs.arff", "c,1,fast,3,crash\n", "", "has no run of 'fast' on 'c'"),
-        ("algorithm_runs.arff", "3,crash", "3,broken", r"line 13: runstatus is 'broken', which is none of its values"),
+        ("algorithm_runs.arff", "3,crash", "3,broken", "line 13: runstatus is 'broken'"),
         ("algorithm_runs.arff", "OK", "OKAY", r"line 14: runstatus is 'OKAY'"),
-        ("algorithm_runs.arff", "99.5", "?", r"line 14: the run is ok, but its runtime is nan"),
-        ("algorithm_runs.arff", "c,1,slow", "c,1,fast", r"line 14: the run of 'fast' is there twice"),
+        ("algorithm_runs.arff", "99.5", "?", r"line 14.*runtime is nan"),
+        ("algorithm_runs.arff", "c,1,slow", "c,1,fast", "line 14: the run of 'fast'"),
         ("algorithm_runs.arff", "c,1,slow", "c,0,slow", r"line 14: the repetition is 0"),
         ("algorithm_runs.arff", "c,1,slow", "c,1e9,slow", r"line 14: the repetition is 1e\+09"),
         ("algorithm_runs.arff", "RunTime", "cpu", r"has no attribute 'runtime'; it has .*cpu"),
-        ("description.txt", "algorithm_cutoff_time: 100.0", "", "algorithm_cutoff_time is None; PAR10 needs"),
+        ("description.txt", "algorithm_cutoff_time: 100.0", "", "algorithm_cutoff_time.*PAR10"),
         ("description.txt", "100.0", "?", r"algorithm_cutoff_time is '\?'"),
         ("description.txt", "performance_type:\n- runtime", "performance_type: solution_quality", "scenarios of run"),
         ("description.txt", "- false", "- true", "maximize is true"),
-        ("description.txt", "- f2", "- f3", r"step 'dear' provides 'f3', which feature_values.arff lacks"),
-        ("description.txt", "- cheap\nfeature", "- chap\nfeature", r"default_steps has 'chap'; the steps are cheap"),
+        ("description.txt", "- f2", "- f3", "'dear' provides 'f3'"),
+        ("description.txt", "- cheap\nfeature", "- chap\nfeature", "default_steps has 'chap'"),
         ("description.txt", "scenario_id: TOY-15", "scenario_id: [", r"description.txt, line \d+: not valid YAML"),
         ("description.txt", "scenario_id: TOY-15", "a: &x [1]\nb: *x", r"line 2: it has an alias \(\*x\)"),
         ("description.txt", "scenario_id: TOY-15", "a: " + "[" * 50 + "]" * 50, "nested too deeply"),
-        ("feature_values.arff", "2,1,-1e3,0.5", "2,1,-1e3", r"line 9: the row has 3 values, but there are 4"),
+        ("feature_values.arff", "2,1,-1e3,0.5", "2,1,-1e3", r"line 9.*3 values.*4"),
         ("feature_values.arff", "'a b.cnf',2,2", "'a b.cnf',1,2", r"line 8: the instance is there twice"),
         ("feature_costs.arff", "dear", "deer", r"feature_costs.arff has no attribute 'dear'"),
         ("cv.arff", "2,1,2\n", "", "has no fold of the instance '2'"),
@@ -224,5 +224,5 @@ def test_missing_and_binary_files_are_refused(folder):
         read_scenario(folder)
     (folder / "description.txt").write_text(DESCRIPTION)
     (folder / "algorithm_runs.arff").unlink()
-    with pytest.raises(StoreError, match=r"algorithm_runs\.arff cannot be read: No such file"):
+    with pytest.raises(StoreError, match=r"algorithm_runs\.arff cannot be read"):
         read_scenario(folder)

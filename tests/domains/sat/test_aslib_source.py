@@ -100,7 +100,7 @@ def test_every_draw_tests_on_another_fold(tmp_path):
     assert sorted(tested) == sorted(own.instances)
     assert [len(rows) for rows in split_rows(own, 4).values()] == [20, 10, 10]
     np.testing.assert_array_equal(split_rows(own, 4)["val"], np.flatnonzero(own.folds == 1))
-    with pytest.raises(CardError, match=r"data_seed=4 is refused: .* has 4 folds, 0 to 3"):
+    with pytest.raises(CardError, match=r"data_seed=4.*0 to 3"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "files", data_seed=4)
 
 
@@ -108,10 +108,10 @@ def test_without_folds_the_names_decide(tmp_path):
     write_scenario(scenario(folds=None), tmp_path / "files")
     sizes = [len(rows) for rows in split_rows(scenario(folds=None), None).values()]
     assert sizes == [32, 4, 4]
-    with pytest.raises(CardError, match="data_seed=1 is refused: the scenario TOY has no folds"):
+    with pytest.raises(CardError, match=r"data_seed=1.*TOY has no folds"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "files", data_seed=1)
     write_scenario(scenario(folds=2), tmp_path / "two")
-    with pytest.raises(StoreError, match="has 2 folds; train, val and test need at least 3"):
+    with pytest.raises(StoreError, match=r"2 folds.*at least 3"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "two")
 
 
@@ -139,14 +139,14 @@ def test_formulas_beside_a_scenario_are_its_graphs(tmp_path):
         assert list(formula_of(samples, place).clauses()) == list(expected.clauses())
     assert {f.name for f in card.inputs} == {"features", "missing_share", "is_clause", "negated"}
     (tmp_path / "formulas" / "i3.cnf.gz").unlink()
-    with pytest.raises(FormulaError, match=r"has no formula of the instance 'dir/i3.cnf'"):
+    with pytest.raises(FormulaError, match=r"instance 'dir/i3.cnf'"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path)
 
 
 def test_other_datasets_and_bad_folders_are_refused(tmp_path):
-    with pytest.raises(CardError, match="load them as sat/aslib, not as sat/small:select"):
+    with pytest.raises(CardError, match="sat/aslib, not as sat/small:select"):
         graphbench.Loader("sat/small:select", source="aslib", folder=tmp_path)
-    with pytest.raises(StoreError, match="is not a folder; give the one that holds the files of a scenario"):
+    with pytest.raises(StoreError, match="not a folder"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "none")
     with pytest.raises(StoreError, match=r"description\.txt cannot be read"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path)

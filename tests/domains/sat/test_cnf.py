@@ -94,7 +94,7 @@ def test_wrong_literals_and_models_are_refused():
         Cnf.from_clauses([[1, 0]])
     with pytest.raises(ValueError, match="variable 5, but there are 3"):
         Cnf.from_clauses([[-5]], 3)
-    with pytest.raises(ValueError, match=r"shape \(2,\); the formula has 1 variables"):
+    with pytest.raises(ValueError, match=r"shape \(2,\).*1 variables"):
         Cnf.from_clauses([[1]]).is_satisfied_by(np.ones(2, bool))
 
 

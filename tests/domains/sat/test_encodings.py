@@ -199,7 +199,7 @@ def test_an_impossible_limit_of_gates_is_an_error():
     parameters = FuzzParameters(
         inputs=(50, 150), references=(5, 5), clause_length=(3, 3), clause_ratio=(1, 1), most_gates=100
     )
-    with pytest.raises(GenerationError, match="at most 100 gates; raise most_gates, or lower inputs or references"):
+    with pytest.raises(GenerationError, match=r"100 gates.*most_gates"):
         draw_formula(parameters, KEY, 0, 0)
 
 

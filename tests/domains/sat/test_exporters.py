@@ -113,13 +113,13 @@ def test_a_dataset_is_a_folder_of_formulas(splits, tmp_path):
     read = [list(cnf.clauses()) for cnf in found["train"].values()]
     assert read == [list(formula(seed).clauses()) for seed in range(6)]
     assert all(read_dimacs(path).gbdhash in path.name for path in (tmp_path / "cnf").glob("*/*"))
-    with pytest.raises(StoreError, match="is there already and not empty; give a new folder"):
+    with pytest.raises(StoreError, match="already and not empty"):
         export_samples(exporter, card, splits, tmp_path / "cnf")
 
 
 def test_what_no_format_holds_is_refused(splits, tmp_path):
     card = graphbench.card(CARD)
-    with pytest.raises(ArgumentError, match=r"format 'asslib' is unknown for .*; did you mean 'aslib'\? \(there are"):
+    with pytest.raises(ArgumentError, match=r"'asslib'.*'aslib'"):
         find_exporter(card, "asslib")
     with pytest.raises(ArgumentError, match="the domain algoreas has none"):
         find_exporter(graphbench.card("algoreas/mst_easy"), "cnf")
@@ -131,7 +131,7 @@ def test_what_no_format_holds_is_refused(splits, tmp_path):
         scenario_of(graphbench.card("sat/aslib"), splits)
     effort = dict(card.labels["sat.ergo"].effort, cutoff=3.0)
     labels = {**card.labels, "sat.ergo": card.labels["sat.ergo"].model_copy(update={"effort": effort})}
-    with pytest.raises(ArgumentError, match=r"have the cutoffs \[2\.0, 3\.0\]; an ASlib scenario has one"):
+    with pytest.raises(ArgumentError, match=r"cutoffs \[2\.0, 3\.0\]"):
         scenario_of(card.model_copy(update={"labels": labels}), splits)
 
 

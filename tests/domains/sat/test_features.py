@@ -150,7 +150,7 @@ def test_single_groups_are_parts_of_all():
 
 
 def test_unknown_groups_are_named():
-    with pytest.raises(ArgumentError, match="unknown group of features 'sise'; give some of size, balance"):
+    with pytest.raises(ArgumentError, match=r"'sise'.*size, balance"):
         features(Cnf.from_clauses([[1]]), ["size", "sise"])
 
 
@@ -164,7 +164,7 @@ def test_missing_packages_are_named_with_their_remedy(monkeypatch):
     cnf = Cnf.from_clauses([[1, 2]])
     monkeypatch.setitem(sys.modules, "pysat.solvers", None)
     monkeypatch.setitem(sys.modules, "gbdc", None)
-    with pytest.raises(MissingDependency, match=r"'probes' needs python-sat: pip install 'graphbench\[sat\]'"):
+    with pytest.raises(MissingDependency, match=r"'probes'.*pip install 'graphbench\[sat\]'"):
         features(cnf)
     with pytest.raises(MissingDependency, match=r"gbdc: pip install 'graphbench\[sat\]'"):
         base_features(cnf)

@@ -102,7 +102,7 @@ def test_limits_that_no_formula_meets_are_an_error(monkeypatch):
     from graphbench.domains.sat import generators
 
     monkeypatch.setattr(generators, "_MAX_TRIES", 8)
-    with pytest.raises(GenerationError, match=r"8 formulas of the family uniform .* variables \[1000, 2000\]"):
+    with pytest.raises(GenerationError, match=r"8 formulas.*variables \[1000, 2000\]"):
         draw_sample(
             SatParameters(families={"uniform": FAMILY_PARAMETERS["uniform"]}, variables=[1000, 2000]), KEY, 0, 0
         )
@@ -218,7 +218,7 @@ def test_contradicting_solvers_are_found():
 def test_another_version_of_a_solver_is_refused():
     samples = formulas_as_samples([Cnf.from_clauses([[1]])], np.zeros(1))
     effort = SolverEffort(cutoff=1.0, solver_version="0.9")
-    with pytest.raises(SolverError, match=r"labels are of minisat22 0\.9, but .* is installed"):
+    with pytest.raises(SolverError, match=r"minisat22 0\.9.*installed"):
         LABELLERS["minisat22"].recorded.measure(effort, 0, samples)
 
 

@@ -92,10 +92,10 @@ def test_written_formulas_are_read_back_in_order(tmp_path):
     ("content", "message"),
     [
         (b"p cnf 2 1\n1 0\n2 0\n", "holds 2 clauses, but its header says 1"),
-        (b"p cnf 1 1\n2 0\n", "holds the variable 2, but its header says 1"),
+        (b"p cnf 1 1\n2 0\n", "variable 2.*header says 1"),
         (b"p cnf 99999999999999 1\n1 0\n", "line 1: the header .* has a number above"),
-        (b"p cnf 2000000000 1\n1 0\n", f"has 2,000,000,000 variables; .* at most {MAX_VARIABLES:,}"),
-        (b"p cnf 2 2\n1 0\n0\n", "decided before any search: a clause is empty"),
+        (b"p cnf 2000000000 1\n1 0\n", f"2,000,000,000 variables.*{MAX_VARIABLES:,}"),
+        (b"p cnf 2 2\n1 0\n0\n", "a clause is empty"),
         (b"p cnf 2 1\n1 -1 0\n", "all clauses always hold"),
         (b"p cnf 0 0\n", "decided before any search"),
         (b"\x00\xff\x13garbage" * 50, "has no header"),
@@ -123,15 +123,15 @@ def test_a_truncated_file_is_refused(tmp_path, suffix):
 
 
 def test_folders_that_are_no_dataset_are_refused(tmp_path):
-    with pytest.raises(FormulaError, match=r"holds no formula; expected are files named \*.cnf"):
+    with pytest.raises(FormulaError, match=r"no formula.*\*.cnf"):
         read_formulas(tmp_path)
     with pytest.raises(StoreError, match="missing"):
         read_formulas(tmp_path / "missing")
     write(tmp_path, ["a.cnf", "b.cnf"])
-    with pytest.raises(FormulaError, match="holds 2 formulas; train, val and test need at least one each"):
+    with pytest.raises(FormulaError, match=r"2 formulas.*at least one each"):
         read_formulas(tmp_path)
     write(tmp_path / "train", ["c.cnf"], 5)
-    with pytest.raises(FormulaError, match=r"\(a.cnf\) beside sub-folders of formulas \(train\)"):
+    with pytest.raises(FormulaError, match=r"\(a.cnf\) beside.*\(train\)"):
         read_formulas(tmp_path)
 
 

@@ -124,7 +124,7 @@ def test_large_graphs_are_projections_of_the_variable_clause_graph():
 def test_a_graph_has_at_most_the_allowed_edges(kind):
     size = len(graph(EXAMPLE, kind).edges)
     assert len(graph(EXAMPLE, kind, size).edges) == size
-    with pytest.raises(ArgumentError, match=f"'{kind}' has more than max_edges = {size - 1} edges"):
+    with pytest.raises(ArgumentError, match=f"'{kind}' has more than max_edges = {size - 1}"):
         graph(EXAMPLE, kind, size - 1)
 
 
@@ -136,14 +136,14 @@ def test_links_count_as_edges():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(ArgumentError, match="unknown kind of graph 'xyz'; give one of vg, vcg, lcg, cg"):
+    with pytest.raises(ArgumentError, match=r"graph 'xyz'.*vg"):
         graph(EXAMPLE, "xyz")
     with pytest.raises(ArgumentError, match="link_literals has no meaning for 'vg'"):
         graph(EXAMPLE, "vg", link_literals=True)
     for literal in (0, 3, -3, -(2**31)):
         with pytest.raises(ArgumentError, match=f"the literal {literal} at position 1"):
             graph(Cnf(2, np.array([1, literal], np.int32), np.array([0, 2])), "vcg")
-    with pytest.raises(ArgumentError, match="2 formulas of 5 clauses do not fit 4 clauses of 3 literals"):
+    with pytest.raises(ArgumentError, match=r"2 formulas of 5 clauses.*fit 4 clauses of 3 literals"):
         graphs_of_formulas(np.array([2, 2]), np.array([2, 3]), np.array([0, 1, 1, 2, 3]), np.array([1, 2, 1]), "vg")
 
 

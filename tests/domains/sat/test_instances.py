@@ -120,14 +120,14 @@ def test_known_answers_are_those_of_a_solver():
 @pytest.mark.parametrize(
     ("family", "changes", "message"),
     [
-        ("community", {"variables": [119, 600]}, "119 variables in 40 communities.*give 120 variables or more"),
-        ("community", {"communities": [2, 40]}, r"communities \[2, 40\].*give 3 communities or more"),
-        ("community", {"ratio": [4.5, 3.7]}, r"\[4.5, 3.7\] is empty; give the lower end first"),
+        ("community", {"variables": [119, 600]}, "119 variables.*120"),
+        ("community", {"communities": [2, 40]}, r"\[2, 40\].*3 communities"),
+        ("community", {"ratio": [4.5, 3.7]}, r"\[4.5, 3.7\].*lower"),
         ("community", {"modularity": [0.3, 1.1]}, "less than or equal to 1"),
         ("community", {"modularity": [float("nan"), 1.0]}, "modularity"),
         ("community", {"clause_length": 33}, "less than or equal to 32"),
         ("community", {"size": 3}, "Extra inputs are not permitted"),
-        ("fuzz", {"inputs": [7, 40]}, r"inputs \[7, 40\] for clauses of 8 literals; give 8 inputs or more"),
+        ("fuzz", {"inputs": [7, 40]}, r"inputs \[7, 40\].*8 inputs"),
         ("fuzz", {"references": [0, 2]}, "greater than or equal to 1"),
         ("preimage", {"rounds": [16, 49]}, "but md4 has 48; lower the upper end"),
         ("preimage", {"hash": "sha1", "rounds": [16, 81]}, "but sha1 has 80; lower the upper end"),

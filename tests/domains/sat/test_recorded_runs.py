@@ -25,9 +25,9 @@ def kissat_table(rows: dict[str, tuple[int, ...]]) -> LabelTable:
 @pytest.mark.parametrize(
     ("key", "row", "message"),
     [
-        (KEY, (3, 10, 0), "status is 3; it is 0 .sat., 1 .unsat. or 2 .unsolved."),
+        (KEY, (3, 10, 0), "status is 3"),
         (KEY, (-1, 10, 0), "status is -1"),
-        (KEY, (0, 0, 0), "nanoseconds is 0; with this cutoff it is from 1 to 2000000000"),
+        (KEY, (0, 0, 0), "nanoseconds is 0.*1 to 2000000000"),
         (KEY, (0, -5, 0), "nanoseconds is -5"),
         (KEY, (1, CUTOFF + 1, 0), "nanoseconds is 2000000001"),
         (KEY, (2, 5, 0), "unsolved after 5 ns, before the cutoff"),
@@ -48,7 +48,7 @@ def test_runs_that_contradict_shipped_ones_are_refused(tmp_path: Path) -> None:
     key, row = next((key, row) for key, row in shipped.rows.items() if row[0] == 0)
     for changed in ((1, *row[1:]), (row[0], row[1] + 1, row[2])):
         write_tables([kissat_table({key: changed})], tmp_path / "runs.csv.xz")
-        with pytest.raises(StoreError, match=f"key {key}: the outcome .* contradicts the known one"):
+        with pytest.raises(StoreError, match=f"key {key}.*contradicts"):
             import_tables(tmp_path / "runs.csv.xz", tmp_path)
     write_tables([kissat_table({key: (*row[:2], row[2] + 7), KEY: (2, CUTOFF, 1)})], tmp_path / "runs.csv.xz")
     (found,) = import_tables(tmp_path / "runs.csv.xz", tmp_path)

@@ -14,14 +14,14 @@ CLAUSES = [[1, 2, 3], [-1, 2], [-2, -3, 4], [3, -4], [1, -3, 4], [-1, -2, -4], [
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "satzilla_features", None)
-    with pytest.raises(MissingDependency, match="pip install --no-binary satzilla satzilla"):
+    with pytest.raises(MissingDependency, match="--no-binary satzilla"):
         satzilla_features(Cnf.from_clauses(CLAUSES))
 
 
 @pytest.mark.parametrize(
     ("clauses", "groups", "message"),
     [
-        (CLAUSES, ["base", "bass"], "unknown group of features 'bass'; give some of base, unit"),
+        (CLAUSES, ["base", "bass"], "'bass'.*base, unit"),
         ([], ["base"], "no clause"),
         ([[1, 2], []], ["base"], "an empty clause"),
     ],

@@ -141,7 +141,7 @@ def test_a_run_beyond_its_guard_of_time_is_an_error_and_no_label(name, monkeypat
         return solver_client.run_job(cnf, {**job, "wall_seconds": 0.05})
 
     monkeypatch.setattr(solvers, "run_job", guarded)
-    with pytest.raises(SolverError, match=r"guard of 0\.05 s of wall time; repeat the run"):
+    with pytest.raises(SolverError, match=r"0\.05 s of wall time"):
         run_solver(name, random_formula(600, 2556, 1), 1000)
 
 

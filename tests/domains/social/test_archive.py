@@ -251,10 +251,10 @@ def link(name):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ([("../posts.jsonl", post())], "unsafe: '../posts.jsonl' leads out of the folder"),
-        ([("/posts.jsonl", post())], "unsafe: '/posts.jsonl' is an absolute path"),
+        ([("../posts.jsonl", post())], "'../posts.jsonl' leads out"),
+        ([("/posts.jsonl", post())], "'/posts.jsonl' is an absolute path"),
         ([(link("posts.jsonl"), b"")], "unsafe: 'posts.jsonl' is a link"),
-        ([("posts.jsonl", b"{\n")], r"no row of posts that can be read \(1 lines are malformed\)"),
+        ([("posts.jsonl", b"{\n")], r"no row of posts.*1 lines"),
         ([("posts.jsonl", b"")], "no row of posts that can be read"),
     ],
 )
@@ -281,7 +281,7 @@ def test_lines_without_end_are_refused(folder, monkeypatch):
 def test_a_truncated_tarball_is_named_in_one_line(folder):
     path = folder / "user_posts.tar.gz"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(StoreError, match=r"user_posts\.tar\.gz is truncated or damaged") as error:
+    with pytest.raises(StoreError, match=r"user_posts\.tar\.gz is truncated") as error:
         read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
     assert "\n" not in str(error.value)
 
@@ -377,7 +377,7 @@ def test_the_future_of_the_archive_reaches_no_input(written, tmp_path):
 
 
 def test_a_wrong_folder_is_named(tmp_path):
-    with pytest.raises(StoreError, match=r"has no file user_posts\.tar\.gz or posts\.tar\.gz; give the folder"):
+    with pytest.raises(StoreError, match=r"user_posts\.tar\.gz or posts\.tar\.gz"):
         prepare_posts(tmp_path, progress=False)
     with pytest.raises(StoreError, match="is not a folder"):
         prepare_posts(tmp_path / "nowhere", progress=False)
@@ -415,7 +415,7 @@ def test_the_source_official_is_loaded_like_any_other(folder, tmp_path, monkeypa
 
 
 def test_the_archive_is_not_simulated_and_the_simulation_no_archive(folder, tmp_path):
-    with pytest.raises(StoreError, match="read from the archive of Bluesky: give source='official'"):
+    with pytest.raises(StoreError, match="Bluesky: give source='official'"):
         graphbench.Loader("social/replies", root=tmp_path / "root").load()
     with pytest.raises(CardError, match="social/sim_replies is simulated"):
         graphbench.Loader("social/sim_replies", root=tmp_path / "root", source="official", folder=folder).load(())

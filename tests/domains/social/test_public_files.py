@@ -81,11 +81,11 @@ def test_the_first_row_of_a_pair_decides(tmp_path):
     ("name", "value", "words"),
     [
         ("x", torch.ones(5, 384), r"contents \[5, 384\]"),
-        ("y", torch.ones(3), r"holds float32 \[3\], not a matrix of floats"),
+        ("y", torch.ones(3), r"holds float32 \[3\]"),
         ("y", [1, 2], "holds list, not a matrix"),
         ("x", torch.full((4, 384), float("nan")), "not finite in row 0"),
         ("keep_uids", {"a"}, "is no list of users"),
-        ("keep_uids", {-4}, r"is no list of users \(it has the user -4\)"),
+        ("keep_uids", {-4}, "the user -4"),
         ("keep_uids", {str(10**12)}, "it has the user 1000000000000"),
         ("keep_uids", torch.nn.Linear(1, 1), "it holds an object of"),
     ],
@@ -106,7 +106,7 @@ def test_missing_and_doubled_tensors_are_named(folder):
         path.unlink()
     with pytest.raises(StoreError, match=r"has no x_quotes_test\.pt"):
         read_tensors(folder, "quotes")
-    with pytest.raises(StoreError, match=r"has no file graphs\.tar\.gz or graphs/replies\.csv"):
+    with pytest.raises(StoreError, match=r"graphs\.tar\.gz or graphs/replies\.csv"):
         read_tensors(folder, "replies")
     with pytest.raises(CardError, match="source='tensors' has social/quotes"):
         graphbench.Loader("social/sim_quotes", root=folder / "root", source="tensors", folder=folder).load(())
@@ -161,7 +161,7 @@ def test_texts_are_embedded_for_the_users_of_the_source(tmp_path):
     load = {"root": tmp_path / "root", "folder": tmp_path}
     embed_archive(tmp_path, embedder, progress=False)
     assert set(texts) == {"own"}
-    with pytest.raises(StoreError, match=r"run graphbench\.domains\.social\.embed_archive\(folder, shared=True\)"):
+    with pytest.raises(StoreError, match=r"embed_archive\(folder, shared=True\)"):
         graphbench.Loader("social/replies", source="official_shared", **load).load()
     embed_archive(tmp_path, embedder, shared=True, progress=False)
     assert set(texts) == {"own"}  # never what others wrote

@@ -253,7 +253,7 @@ def test_an_interval_contains_its_last_day():
     ("changes", "words"),
     [
         ({"kind": "likes"}, "kind='likes' is unknown"),
-        ({"kind": "quotes"}, "interactions lacks 'quotes'; it has replies"),
+        ({"kind": "quotes"}, "interactions lacks 'quotes'.*replies"),
         ({"t1": 10}, "not in order"),
         ({"median": "upper"}, "median='upper' is unknown"),
     ],

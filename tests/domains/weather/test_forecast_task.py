@@ -263,7 +263,7 @@ def test_predictions_of_files(task, data, tmp_path):
     wrong = np.zeros((2, POINTS, 83))
     wrong[1, 7, 3] = np.inf
     np.save(tmp_path / "wrong.npy", wrong)
-    with pytest.raises(EvaluationError, match="inf at time 1 of this update, point 7, channel mean_sea_level_pressure"):
+    with pytest.raises(EvaluationError, match=r"inf at time 1.*point 7, channel mean_sea_level_pressure"):
         task.score_file(tmp_path / "wrong.npy", data.test)
 
 

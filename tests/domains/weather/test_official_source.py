@@ -174,11 +174,11 @@ def _value(name, place, value):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (_rename, r"has no 'temperature'; did you mean 'temprature'"),
-        (_truncate, r"cannot read geopotential of .* from 2001-01-0\dT\d\d on.*a chunk is damaged"),
-        (_lose, r"geopotential of .* is 0\.0 everywhere at 2001-01-02T00 at 50 hPa; a chunk is missing"),
+        (_rename, r"'temperature'.*'temprature'"),
+        (_truncate, r"geopotential of .*2001-01-0\dT\d\d on.*chunk is damaged"),
+        (_lose, r"geopotential.*0\.0 everywhere at 2001-01-02T00 at 50 hPa.*chunk"),
         (_value("2m_temperature", (5, 3, 2), np.nan), "2m_temperature of .* is nan at 2001-01-02T06"),
-        (_attribute("temperature", "units", "degC"), "temperature of .* is in 'degC', not in 'K'"),
+        (_attribute("temperature", "units", "degC"), "temperature.*'degC', not in 'K'"),
         (_attribute("time", "calendar", "noleap"), "calendar 'noleap'"),
         (_attribute("time", "units", "fortnights since 1959-01-01"), "in 'fortnights since 1959-01-01'"),
         (_attribute("time", "units", "days since 1959-01-01"), "hours apart"),
@@ -209,7 +209,7 @@ def test_chunks_of_blosc_that_are_cut_off_are_refused(recorded, tmp_path, fmt, l
     whole = file.read_bytes()
     file.write_bytes(whole[: int(left * len(whole)) if isinstance(left, float) else left])
     np.testing.assert_array_equal(store.read(0, 4), states[:4])
-    with pytest.raises(StoreError, match=r"temperature of .* from 2001-01-0\dT\d\d on: .* is cut off"):
+    with pytest.raises(StoreError, match=r"temperature.*2001-01-0\dT\d\d on.*cut off"):
         store.read(3, 5)
 
 
@@ -222,7 +222,7 @@ def test_wrong_folders_are_refused(card, folder, tmp_path):
     ):
         with pytest.raises(Exception, match=message):
             load(card, place, tmp_path / "root")
-    with pytest.raises(StoreError, match=r"has a grid of 32 x 16 points; weather/sim_t21 needs 64 x 32"):
+    with pytest.raises(StoreError, match=r"32 x 16.*64 x 32"):
         Loader("weather/sim_t21", source="official", folder=folder, root=tmp_path / "root").load()
 
 
@@ -245,14 +245,14 @@ def test_addresses_that_cannot_be_read_are_refused(card, tmp_path, monkeypatch):
     pytest.importorskip("fsspec")
     with pytest.raises(StoreError, match="is no zarr store, and has no"):
         load(card, "memory://nothing/here", tmp_path)
-    with pytest.raises(StoreError, match="xy://bucket/store is no folder, and no address either"):
+    with pytest.raises(StoreError, match="xy://bucket/store is no folder"):
         load(card, "xy://bucket/store", tmp_path)
     known = importlib.import_module("fsspec.registry").known_implementations
     monkeypatch.setitem(known, "zz", {"class": "no_such_package.FS", "err": "Install zz"})
-    with pytest.raises(MissingDependency, match="zz://bucket/store cannot be read: Install zz"):
+    with pytest.raises(MissingDependency, match=r"zz://bucket/store.*Install zz"):
         load(card, "zz://bucket/store", tmp_path)
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(MissingDependency, match=r"gs://bucket/store needs fsspec .* or give a folder"):
+    with pytest.raises(MissingDependency, match="gs://bucket/store needs fsspec"):
         load(card, "gs://bucket/store", tmp_path)
 
 

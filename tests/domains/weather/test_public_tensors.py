@@ -75,7 +75,7 @@ def test_the_file_is_divided_by_years(file, states, monkeypatch, tmp_path):
 
 
 def test_what_is_wrong_is_said(file, states, tmp_path):
-    with pytest.raises(StoreError, match=r"grid_features of the shape \[17, 2048, 83\]; expected are \[93544"):
+    with pytest.raises(StoreError, match=r"\[17, 2048, 83\].*\[93544"):
         public_tensors.open_tensors(file)
     torch.save({"grid_features": torch.from_numpy(states)}, file)  # channels in the order of this package
     with pytest.raises(StoreError, match=r"release 0\.2\.0"):

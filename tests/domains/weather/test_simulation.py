@@ -102,7 +102,7 @@ def test_without_the_simulator_there_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "jcm.model", None)
     monkeypatch.setattr(generators, "_KEPT", {})
     card = graphbench.card("weather/sim_t21")
-    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[weather\]'.*source='official'"):
+    with pytest.raises(MissingDependency, match=r"graphbench\[weather\].*source='official'"):
         draw_samples(card.graphs, "val", [0])
 
 

@@ -17,6 +17,7 @@ from graphbench.tuning.report.tables import best_grid, incumbent_grid, provenanc
 from graphbench.tuning.trial import Status, Trial
 
 from ...reports.parsed_page import ParsedPage
+from ...snapshots import require_snapshot
 from .synthetic import BUDGETS, DEFAULT, make_result, make_trials
 
 HEADINGS = [
@@ -79,21 +80,21 @@ def test_every_markdown_table_is_well_formed(markdown):
         assert len({line.count("|") for line in lines}) == 1
 
 
+@pytest.mark.usefixtures("without_importance")
+def test_the_pages_are_those_of_the_snapshots(tmp_path):
+    write_report(make_result(), tmp_path)
+    require_snapshot("tuning-report.md", (tmp_path / "report.md").read_text(encoding="utf-8"))
+    rows = ["|".join(row) for row in parsed(tmp_path / "report.html").cells]
+    require_snapshot("tuning-report-html.txt", "\n".join([*rows, ""]))
+
+
 def test_the_summary_says_how_the_result_was_obtained(page, markdown):
-    trials = make_trials()
     best = History(make_result()).incumbent
-    steps = sum(trial.steps for trial in trials)
-    for sentence in (
-        f"Best configuration: validation f1 {1 - best.cost:.4f} at 729 optimizer steps (trial {best.number}).",
-        "Found by SMAC with Hyperband, budgets 27 to 729, eta 3, seed 0: 80 trials, 6 failed,",
-        f"{steps:,} optimizer steps",
-        "in 21 min.",
-        "Hardware: Model of CPU, 2 cores; torch 2.9.0.",
-        "Data: algoreas/mst_easy, v1-0a1b2c3d.",
-    ):
-        assert sentence in markdown and sentence in page.text
-    assert ["samples", "1,000 of each split"] in page.cells
-    assert ["overhead", "0.21 s per trial"] in page.cells
+    steps = sum(trial.steps for trial in make_trials())
+    sentences = markdown.split("\n\n")[1]
+    for words in (f"{1 - best.cost:.4f} at 729 optimizer steps (trial {best.number})", f"{steps:,} optimizer steps"):
+        assert words in sentences
+    assert len(sentences) > 200 and all(sentence in page.text for sentence in sentences.split(". "))
 
 
 def test_the_incumbent_stands_beside_the_default(page, markdown):
@@ -258,6 +259,7 @@ def test_notes_of_trials_stand_in_the_provenance():
     assert rows["notes"] == "trial 0: the checkpoint x does not exist (and 2 others)"
 
 
+@pytest.mark.usefixtures("without_importance")
 def test_incumbent_file_of_a_model_of_ours_trains(tmp_path):
     best = History(make_result()).incumbent
     method = DatasetMethod("mst_easy", "gin_small", budgets=BUDGETS, overrides={"training.batch_size": 64}, limit=1000)
@@ -289,6 +291,7 @@ def test_incumbent_file_of_other_methods_is_the_configuration():
     assert train_command(history) is None
 
 
+@pytest.mark.usefixtures("without_importance")
 def test_a_report_is_redrawn_in_place(tmp_path):
     few = make_result(make_trials(12))
     write_report(few, tmp_path)
@@ -301,7 +304,7 @@ def test_a_report_is_redrawn_in_place(tmp_path):
 
 def test_folders_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(TuningError, match=r"cannot write the report to .*file.*, or choose another folder"):
+    with pytest.raises(TuningError, match=r"report to .*file.*another folder"):
         write_report(make_result(make_trials(5)), tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
 
