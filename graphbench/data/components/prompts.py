@@ -39,6 +39,6 @@ class PromptGrid(Protocol):
 
     use_hints: bool
 
-    def place(self, index: int) -> tuple[int, int, int]:
+    def draw_of(self, index: int) -> tuple[int, int, int]:
         """Return size, seed and draw of a sample."""
         ...

@@ -117,7 +117,7 @@ def dataset_prompts(split: GraphDataset) -> list[Prompt]:
     texts = Prompts.of(split, card.inputs[0].name, card.outputs[0].name)
     prompts = []
     for prompt, reference, index in zip(texts.prompts, texts.references, split.indices(), strict=True):
-        size, seed, draw = parameters.place(int(index))
+        size, seed, draw = parameters.draw_of(int(index))
         prompts.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
     return prompts
 
