@@ -131,7 +131,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         metadata = {_HASH: facts.pop(_HASH)}
         words = json.dumps(facts)
     if metadata.get(_HASH, content_hash := _content_hash(tensors, words)) != content_hash:
-        raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
+        raise CheckpointError(f"the checkpoint {path} is damaged (its content lacks the stored hash); {remedy}")
     file_format = facts.pop("format", None)
     if file_format != _FORMAT:
         raise CheckpointError(

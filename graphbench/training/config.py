@@ -33,13 +33,14 @@ class RunConfig(StrictModel):
     """Everything that decides a run's result, apart from the data.
 
     Attributes:
-        dataset: Id of the dataset; of several that are trained together, the first or the one a record is about.
+        dataset: Id of the dataset. If several datasets are trained together, this is the first one, or the one that a
+            record describes.
         datasets: Ids that are trained together, in the order of their turns; empty for a single one.
         model_name: Name of the configuration file, e.g. ``gin``.
         model: The model's configuration.
         training: How it is trained.
-        reference_steps: The file's own budget in steps; a run with fewer is a small run. None for a file that is not
-            one of the package's: it has no reference budget. 0 for a learner without steps.
+        reference_steps: The budget in steps that the file asks for; a run with fewer steps is a small run. None for a
+            file that does not belong to the package, which has no reference budget. 0 for a learner without steps.
         overridden: Keys that were changed and make the run another one than its file's, e.g. ``model.hidden``. Not
             among them: seed, steps, precision, compile, and the intervals and batch size of validation.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
@@ -72,7 +73,7 @@ class RunConfig(StrictModel):
 
     @property
     def is_small(self) -> bool:
-        """Whether the run has less budget or data than its configuration file asks for, or a configuration of its own.
+        """Whether the run has less budget or data than its configuration file asks for, or a user's configuration.
 
         A file's budget is for one dataset: each of several datasets that are trained together needs as much.
         """
@@ -166,7 +167,7 @@ def load_config(
 
     Args:
         dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
-        model: Name of a file in ``baselines/<domain>/``, or the path of a YAML file of your own; None for the domain's
+        model: Name of a file in ``baselines/<domain>/``, or the path of a user's YAML file; None for the domain's
             default, see :func:`default_model`.
         family: The card family whose overrides apply, e.g. ``mst``.
         steps: Budget in optimizer updates instead of the file's.
@@ -354,6 +355,6 @@ def _validated_run(values: Any, where: str) -> RunConfig:
 
 
 def _suggestion(key: str) -> str:
-    """Return the known key whose last part is most similar to the last part of an unknown key, in any section."""
+    """Return the existing key whose last part is most similar to the last part of an unknown key, in any section."""
     others = {name.rpartition(".")[2]: name for name in _known_keys() if name != key}
     return closest(key.rpartition(".")[2], (), aliases=others)

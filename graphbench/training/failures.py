@@ -16,7 +16,7 @@ def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) 
     """Return the error for a loss, gradient or weight that became infinite or NaN.
 
     Args:
-        what: The quantity, e.g. ``training loss``.
+        what: Name of the quantity, e.g. ``training loss``.
         value: Its value.
         step: The update at which it was seen, counted from 1.
         last_checkpoint: Step of the checkpoint that is kept, if any.

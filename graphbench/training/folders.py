@@ -178,7 +178,7 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
 
 
 def stated_settings(config: RunConfig) -> dict[str, str]:
-    """Return the facts of stored weights about their run: its settings by dotted key, long values cut."""
+    """Return the settings of a run by dotted key, long values cut; they are stored with the weights of the run."""
     settings = flat(config.model_dump(mode="json")).items()
     return {key: short(value) for key, value in settings if key not in _NOT_REPORTED}
 

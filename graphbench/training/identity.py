@@ -299,8 +299,8 @@ def _warn_of_unchecked(folder: Path, before: RunIdentity | None, now: RunIdentit
     unchecked = {*(before.unchecked if before is not None else ()), *(now.unchecked if now is not None else ())}
     if before is None or not before.from_start:
         logger.warning(
-            "the run %s was begun by a version without %s: whether cards, options, the code of plug-ins and %s are "
-            "still those that it was trained with could not be checked",
+            "the run %s was begun by a version without %s: it could not be checked that cards, options, the code of "
+            "plug-ins and %s are unchanged since its training",
             folder,
             IDENTITY,
             CONFIG,

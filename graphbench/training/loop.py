@@ -360,7 +360,7 @@ class TrainingLoop:
         self.saved_step = state.step
 
     def _run_facts(self) -> dict[str, Any]:
-        """Return the facts of stored weights about their run."""
+        """Return the facts of the run that are stored with the weights."""
         return {"fingerprint": self.fingerprint, checkpoint.RUN: stated_settings(self.config)}
 
     def _require_finite_weights(self) -> None:

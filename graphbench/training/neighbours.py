@@ -77,11 +77,11 @@ def neighbourhood(
         per_hop: Most arcs per node that is reached in a hop.
         key: Key of the random numbers.
         number: Number of the batch, part of the key.
-        place: int32 ``[nodes]``, -1 everywhere; used as scratch, and -1 everywhere again in the end.
+        place: int32 ``[nodes]``, scratch memory: every value is -1 before the call, and again after it.
 
     Returns:
-        ``nodes`` int64, the chosen ones first; ``taken`` int64, the arcs; their ``senders`` and ``receivers`` int32, as
-        places in ``nodes``. Receivers ascend.
+        ``nodes`` int64, the chosen nodes first; ``taken`` int64, the arcs; ``senders`` and ``receivers`` int32, the
+        ends of the arcs as positions in ``nodes``. Receivers ascend.
     """
     nodes, taken = [np.int64(0) for _ in range(0)], [np.int64(0) for _ in range(0)]
     sources, targets = [np.int32(0) for _ in range(0)], [np.int32(0) for _ in range(0)]

@@ -202,7 +202,7 @@ def other_classes(folder: Path, card: Card) -> str:
         return ""
     try:
         card_of_training = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
-    except (UnknownDataset, ConfigError):  # a dataset of the user's own, or files that are gone
+    except (UnknownDataset, ConfigError):  # a user's dataset, or files that were deleted
         return ""
     classes = {feature.name: feature.classes for feature in card_of_training.features}
     differing = [

@@ -30,7 +30,7 @@ class MixtureSchedule:
         self.counts = dict.fromkeys(weights, 0)
         self.step = 0
         self._equal = len(set(weights.values())) == 1
-        if self._equal:  # the counts of any update are known at once
+        if self._equal:  # the counts of any update follow from its number
             names = list(weights)
             self.step = start
             self.counts = {name: (start - i + len(names) - 1) // len(names) for i, name in enumerate(names)}

@@ -38,9 +38,9 @@ class FitSummary:
         curves: Name -> (step, value), as a record has them.
         wall_seconds: Time of fitting over all calls, validations included.
         cpu_seconds: Processor time of all processes in that time; None where it was not measured.
-        threads: Threads of each process that compute; None where that is not known.
-        deterministic: Whether the learner draws no random numbers, so that no seed changes the fitted model; None where
-            that is not known.
+        threads: Number of computing threads of each process; None if the learner does not report the number.
+        deterministic: Whether the learner draws no random numbers, so that no seed changes the fitted model; None if
+            the learner does not say.
         peak_memory_bytes: Largest memory use seen; None where it was not measured.
         samples_per_second: Training samples per second; None where it was not measured.
         parameters: Number of trained numbers; None for a learner that has none.
@@ -121,7 +121,7 @@ class Learner(Predictor, Protocol):
         ...
 
     def seconds_ahead(self) -> float | None:
-        """Return an estimate of the time of fitting; None where it is not known."""
+        """Return an estimate of the time of fitting; None if the learner cannot estimate the time."""
         ...
 
     def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:

@@ -76,7 +76,7 @@ class TabularLearner(TorchPredictor):
         return 1, "fits"
 
     def seconds_ahead(self) -> float | None:
-        """Return None: the time is not known before."""
+        """Return None: the time of fitting cannot be estimated."""
         return None
 
     def fit(self, watch: Watch) -> None:
@@ -183,7 +183,7 @@ def _read(folder: Path, config: RunConfig, mark: str) -> tuple[dict[str, list[An
         estimators = skops.io.load(folder / ESTIMATORS, trusted=trusted_types())
     except FileNotFoundError as error:
         raise CheckpointError(f"{error.filename} is missing; train the model again") from None
-    except Exception as error:  # whatever a damaged archive makes the reader raise
+    except Exception as error:  # a damaged archive makes the reader raise errors of many classes
         raise CheckpointError(f"the model in {folder / ESTIMATORS} {fault_of(error)}; train the model again") from error
     if mark:
         require_fingerprint(facts, mark, folder / ESTIMATORS, config)

@@ -115,7 +115,7 @@ class TorchLearner(TorchPredictor):
             if facts["state"]["val_curve"]:
                 raise CheckpointError(
                     f"{best} is missing, the weights that the run's validations selected; put the file back, or train "
-                    "the model again (the weights in checkpoint.safetensors are those of the last step)"
+                    "the model again (checkpoint.safetensors holds the weights of the last step)"
                 )
         path = best if best.is_file() else last
         tensors, facts = checkpoint.load_tensors(path)
