@@ -335,7 +335,7 @@ def test_impossible_imports_are_refused_whole(card: Card, tmp_path: Path) -> Non
     before = place.read_bytes()
     good = LabelTable(table.head, {second: other})
     for changes, rows, message in (
-        ({}, {first: (own[0] + 1, own[1])}, "contradicts the known one"),
+        ({}, {first: (own[0] + 1, own[1])}, "contradicts the recorded one"),
         ({"effort": {"factor": 3, "x": 1}}, {}, "'x'"),
         ({"version": 2}, {}, "it is of version 2 with edges, seconds, not of version 1 with edges, seconds"),
         ({"columns": ("edges", "hours")}, {}, "edges, hours, not of version 1 with edges, seconds"),

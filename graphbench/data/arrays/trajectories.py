@@ -54,14 +54,14 @@ def cell_shape(feature: Feature, nodes: int) -> tuple[int, ...]:
 
 
 class HintLayout:
-    """The places of the hints of graphs of one size.
+    """The positions of the hints of graphs of one size.
 
     Args:
         hints: The hint features, in the card's order.
         nodes: Nodes per graph.
 
     Attributes:
-        places: Hint name -> place.
+        places: Hint name -> position of the hint.
         ints: Cells of the vector of integers.
         floats: Cells of the vector of floats.
         largest: Largest integer that a cell may hold: a node id or a class number.

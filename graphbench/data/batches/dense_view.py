@@ -29,7 +29,7 @@ class DenseGroup:
         graphs: int64 ``[B]``: their numbers in the PyG batch.
         nodes: int64 ``[B, n]``: the numbers of their nodes there.
         columns: int64 ``[E]``: the columns of their edges in ``edge_index``.
-        places: int64 ``[3, E]``: where these edges lie: graph of the group, tail and head within the graph.
+        places: int64 ``[3, E]``: the positions of these edges: graph of the group, tail and head within the graph.
     """
 
     batch: TrajectoryBatch

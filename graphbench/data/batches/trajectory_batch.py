@@ -40,7 +40,7 @@ class TrajectoryBatch:
         outputs: Output name -> tensor.
         lengths: int64 ``[B]``: steps of every sample, at most T.
         num_nodes: Nodes per graph n.
-        sample_ids: Which samples these are; None where they are not known.
+        sample_ids: Numbers of the samples in the split; None if the caller did not give them.
     """
 
     inputs: dict[str, Tensor]

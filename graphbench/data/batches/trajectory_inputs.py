@@ -73,7 +73,7 @@ class InputRule:
 
 
 def random_positions(pos: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return sorted uniform numbers in place of the positions ``[B, n]``: one ramp per string, as ``pos`` has.
+    """Return sorted uniform numbers that replace the positions ``[B, n]``: one ramp per string, as ``pos`` has.
 
     A ramp starts where ``pos`` is 0.
     """

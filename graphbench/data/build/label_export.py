@@ -125,8 +125,8 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
         other = first_outcome(tables, key)
         if other is not None and recorded.label(effort, other) != recorded.label(effort, outcome):
             raise StoreError(
-                f"{where}, key {key}: the outcome {outcome} contradicts the known one, {other}; the same program "
-                "gives both labels, so one is wrong: compute the label again to find out which"
+                f"{where}, key {key}: the outcome {outcome} contradicts the recorded one, {other}; the same program "
+                "gives both labels, so one is wrong: compute the label again to see which"
             )
 
 

@@ -51,7 +51,7 @@ class TableHead(StrictModel):
         version: Version of the labeller.
         effort: Complete effort on every graph.
         columns: Names of the numbers of an outcome.
-        about: How the outcomes were obtained, e.g. machine and versions.
+        about: Description of the way in which the outcomes were obtained, e.g. machine and versions.
     """
 
     labeller: str

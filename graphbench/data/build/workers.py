@@ -52,7 +52,7 @@ def require_one_place(workers: int | None, executor: Executor | None, cluster: o
     if cluster is None or (workers is None and executor is None):
         return
     other = f"workers {workers}" if workers is not None else f"executor {executor!r}"
-    raise GenerationError(f"{other} and cluster {cluster!r} exclude each other: a cluster has its own workers")
+    raise GenerationError(f"{other} and cluster {cluster!r} exclude each other: the cluster brings the workers")
 
 
 def worker_count(workers: int | None) -> int:

@@ -19,7 +19,7 @@ class Row:
     Attributes:
         split: The split, or splits, that were checked.
         check: Name of the check.
-        passed: Whether the check found no error.
+        passed: Whether the check succeeded.
         detail: Description of the outcome.
         mark: ``skipped`` if there was nothing to compare with, ``noted`` for findings that are no failure, e.g.
             wrong labels of published files.

@@ -166,7 +166,7 @@ def domain_module(name: str) -> str | None:
 
 
 def fault_of(maker: Generator | Labeller, error: Exception | None = None) -> str:
-    """Return the end of a message about a failure of a generator or labeller: who must mend it, and where it is.
+    """Return the end of the message for a failure of a generator or labeller: who must mend it, and where it is.
 
     Args:
         maker: The generator or labeller.

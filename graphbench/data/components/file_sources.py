@@ -95,7 +95,7 @@ class _FileGenerator(Generator):
         return self.samples_of_hash[parameters.content].take(card.graph_schema, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
-        """Keep samples in memory, in place of all samples kept before; return split -> hash."""
+        """Keep samples in memory, which replace all samples kept before; return split -> hash."""
         hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
         self.samples_of_hash.clear()
         self.samples_of_hash.update({hashes[split]: samples for split, samples in splits.items()})

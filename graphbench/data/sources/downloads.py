@@ -67,7 +67,7 @@ class Download:
     Attributes:
         url: Its address, ``http`` or ``https``.
         size: Its size in bytes.
-        sha256: SHA-256 of its content, 64 hexadecimal digits; empty where only ``md5`` is known.
+        sha256: SHA-256 of its content, 64 hexadecimal digits; empty if only ``md5`` is given.
         unpacked_size: Largest total size of the files of an archive in bytes; None for 50 times the archive's size.
         md5: MD5 sum of its content, 32 hexadecimal digits.
         packed: Whether an archive is kept as it is.

@@ -105,7 +105,7 @@ def check_files(paths: Iterable[Path]) -> None:
 
 
 def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed: NDArray[np.int64]) -> None:
-    """Log a warning about graphs without a label, on which a labeller failed."""
+    """Log a warning that some graphs have no label, because a labeller failed on them."""
     if len(failed):
         _LOG.warning(
             "%d graphs of %s %s have no label, as the labeller failed on them: %s; %s says why",
