@@ -82,8 +82,8 @@ class Task(ABC):
         card: The dataset's card.
         options: The options on the card, of :attr:`options_type`.
         train_options: The options of the run, of :attr:`train_options_type`.
-        facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
-            not known yet. The card holds the facts where ``graphbench verify --update`` has written them; otherwise
+        facts: The facts of the training split that scores refer to, by name; empty if there are none or they are not
+        computed yet. The card holds the facts if ``graphbench verify --update`` has written them; otherwise
             :meth:`read_training` computes them.
     """
 
@@ -187,7 +187,7 @@ class Task(ABC):
         return tuple(dict.fromkeys(self.protocol(name) for name in self.splits_for("train")))
 
     def configure(self, model: Any) -> None:  # noqa: B027
-        """Read the facts that the task needs about the trained or scored model, from the model's configuration."""
+        """Read the settings of the trained or scored model that the task needs from the model's configuration."""
 
     # ------------------------------------------------------------------------------------------------ splits
 
@@ -230,7 +230,7 @@ class Task(ABC):
         return {}
 
     def read_training(self, data: Splits) -> None:
-        """Compute :attr:`facts` from the training split, unless they are known; called before anything is scored.
+        """Compute :attr:`facts` from the training split, unless they are set; called before anything is scored.
 
         Args:
             data: The dataset; its split ``train`` is opened, and generated where it is missing, only if it is needed.
@@ -239,7 +239,7 @@ class Task(ABC):
             self.facts = self.training_facts(data.labelled("train"))
 
     def find_training(self, root: str | Path | None = None) -> None:
-        """Compute :attr:`facts` from the training split's files, unless they are known; nothing is generated.
+        """Compute :attr:`facts` from the training split's files, unless they are set; nothing is generated.
 
         Args:
             root: Folder of the datasets; None for the default one.

@@ -256,7 +256,7 @@ def test_the_inputs_of_graphs_alone_can_be_read(select_data, tmp_path):
     assert {e[0].n_features_in_ for e in result.model.estimators.values()} == {1}
     features = {name: spec for name, spec in SELECT_FEATURES.items() if name != "density"}
     bare = select_data(features={**features, "density": ["meta", "graph", "scalar"]}, version=2)
-    with pytest.raises(ConfigError, match="the graphs have no inputs of their own"):
+    with pytest.raises(ConfigError, match="no input is located at graphs"):
         run(bare, text, tmp_path / "bare")
 
 
@@ -321,11 +321,11 @@ def test_files_say_which_inputs_a_selector_pays_for(select_data, select_root, tm
         found, _ = score_predictions("portfolios/toy", "test", path, **whole)
         scores[name] = dict(found["test"])
         assert scores[name] == pytest.approx(dict(result.scores["test"]))
-    assert not caplog.records or all("does not say" not in record.message for record in caplog.records)
+    assert not caplog.records or all("names no reads" not in record.message for record in caplog.records)
     logits = np.load(path)["y_pred"]
     np.save(tmp_path / "silent.npy", logits)
     found, _ = score_predictions("portfolios/toy", "test", tmp_path / "silent.npy", **whole)
-    assert "does not say what was read, so each choice pays for density" in caplog.text
+    assert "names no reads of arrays, so each choice pays for density" in caplog.text
     assert dict(found["test"])["par10"] == pytest.approx(scores["ignores"]["par10"] + 0.5)
     np.savez(tmp_path / "wrong.npz", y_pred=logits, reads=np.array(["dnsity"]))
     with pytest.raises(EvaluationError, match=r"'dnsity'.*density"):

@@ -81,8 +81,8 @@ class ForecastEvaluator(BaseEvaluator):
     Args:
         fields: The forecast fields.
         metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
-        climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
-            first needed; without any the metric is left out.
+        climatology: The climatology of the training split, for the anomaly correlation, or a function that returns the
+            climatology when it is first needed; without a climatology the metric is left out.
         remedy: Advice, in words, for a reader who lacks the climatology.
         scores: As for all evaluators; it has no meaning here.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
@@ -124,7 +124,7 @@ class ForecastEvaluator(BaseEvaluator):
 
     @property
     def climatology(self) -> Climatology | None:
-        """The climatology of the training split; None if it is not known."""
+        """The climatology of the training split; None if neither the card nor a training split gives it."""
         if callable(self._climatology):
             self._climatology = self._climatology()
         return self._climatology
@@ -301,7 +301,7 @@ class ForecastEvaluator(BaseEvaluator):
         """Return the reason why there is no anomaly correlation, with its remedy."""
         if self.climatology is None:
             return f"its climatology is unknown, as the training split is not on this machine; {self.remedy}"
-        return "no anomaly is known: pass samples, update(batch, predictions), which hold states and times"
+        return "no anomaly can be computed: pass samples, update(batch, predictions), which hold states and times"
 
     def _of_variables(self, sums: WeatherSums) -> dict[str, float]:
         """Return variable -> mean squared error over all its levels."""

@@ -150,7 +150,7 @@ def _mean(name: str, values: Floats, why: str) -> float:
 _METRICS = (
     Metric(
         "relative_mse", False, 0, math.inf,
-        "Mean over channels of the mean squared error over that of persistence, which is 1.",
+        "Mean over channels of the mean squared error, divided by the error of persistence, whose score is 1.",
         NO_FEATURE, WeatherSums, mean_relative_mse, squared=True,
     ),
     Metric(

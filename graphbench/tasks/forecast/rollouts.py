@@ -155,7 +155,7 @@ class Stepper:
         times, points, channels = total.shape
         state: Tensor = begin[self.state].reshape(times, -1, channels).clone()
         state[:, :points] += torch.from_numpy(total).to(state)
-        unknown = torch.full_like(begin[self.output], torch.nan)  # the change of the later state is not known here
+        unknown = torch.full_like(begin[self.output], torch.nan)  # the change of the later state is not computed here
         changed = {
             self.output: unknown,
             self.state: state.flatten(0, 1),

@@ -75,7 +75,7 @@ class ForecastTask(Task):
     and variable (GraphBench, section 3.4.1); ``ForecastEvaluator`` computes the scores.
 
     Attributes:
-        climatology: That of the training split; None until :meth:`read_training` was called.
+        climatology: The climatology of the training split; None until :meth:`read_training` was called.
     """
 
     type: ClassVar[str] = "forecast"
@@ -163,7 +163,7 @@ class ForecastTask(Task):
         return {f"{_DEVIATION}{name}": float(d) for name, d in zip(self.channels, deviations, strict=True)}
 
     def read_training(self, data: Splits) -> None:
-        """Compute the climatology and the deviations of changes from the training split, unless they are known."""
+        """Compute the climatology and the deviations of changes from the training split, unless they are set."""
         super().read_training(data)
         if self.climatology is None:
             self.climatology = self.climatology_of(data["train"].samples)
@@ -270,9 +270,9 @@ class ForecastTask(Task):
         return {self.output: self._at_points(outputs[self.output].detach().float(), batch)}
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
-        """Return an evaluator; it scores anomaly correlations if the climatology is known or can be found.
+        """Return an evaluator; it scores anomaly correlations if the task has the climatology or can compute it.
 
-        It is known after :meth:`read_training`, and can be found after :meth:`find_training`.
+        The task has the climatology after :meth:`read_training`, and can compute it after :meth:`find_training`.
         """
         id_ = self.card.id
         latitudes = grid_latitudes(self.options.latitudes)
@@ -373,7 +373,7 @@ class ForecastTask(Task):
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
         """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.
 
-        A linear regression that is applied to its own forecasts diverges, so it is left out.
+        A linear regression diverges when it is applied to its forecasts again and again, so it is left out.
         """
         options = self.options.rollout
         if options is None:
@@ -393,7 +393,7 @@ class ForecastTask(Task):
         return {group: {name: dict(by_group[group]) for name, by_group in scores.items()} for group in groups}
 
     def _known_climatology(self, train: Samples) -> Climatology:
-        """Return the climatology; it is computed from these training samples if it is not known yet."""
+        """Return the climatology; it is computed from these training samples if the task does not have it yet."""
         if self.climatology is None:
             self.climatology = self.climatology_of(train)
         return self.climatology

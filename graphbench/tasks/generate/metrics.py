@@ -89,7 +89,7 @@ def mean_of(name: str) -> Callable[[VerdictSums], float]:
 _METRICS = (
     Metric(
         "quality", True, 0, math.inf,
-        "Mean over answers of what each is worth beside the reference's 100; a wrong answer is worth 0.",
+        "Mean quality of the answers, on a scale where the reference has 100 and a wrong answer 0.",
         NO_FEATURE, VerdictSums, mean_of("quality"),
     ),
     Metric(

@@ -113,7 +113,7 @@ class SelectionEvaluator(BaseEvaluator):
       highest is chosen); or a mapping output -> ``[S]``, predicted costs (the lowest is chosen). Of equal
       ones the output that comes first in the alphabet is chosen, wherever its column is.
     - ``overhead``: the cost of making the choices, in the unit of the costs, a number or ``[S]``; None for the
-      evaluator's own. It is added to the costs of the choices alone.
+      overhead of the evaluator. It is added to the costs of the choices alone.
 
     Attributes:
         train_costs: Output -> mean cost on the training split, which ``closed_gap`` needs; None where it is unknown.
@@ -186,7 +186,7 @@ class SelectionEvaluator(BaseEvaluator):
                 prediction is not finite or no algorithm's number, or an overhead is negative or unknown.
         """
         if batch is not None:
-            raise EvaluationError("batch is given, but every row is an instance of its own; leave batch out")
+            raise EvaluationError("batch is given, but every row is one instance; leave batch out")
         graphs = one_batch(y_true) if is_graphs(y_true) else None
         targets = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
         table = self._table(targets, "y_true")
@@ -244,8 +244,8 @@ class SelectionEvaluator(BaseEvaluator):
         for name in self.overhead:
             if graphs is None or name not in graphs:
                 raise EvaluationError(
-                    f"the field {name!r} of the graphs says what a choice costs; give the graphs, with this field, as "
-                    "y_true, or give overhead="
+                    f"the cost of a choice is read from the field {name!r} of the graphs; give the graphs, with "
+                    "this field, as y_true, or give overhead="
                 )
             total = total + as_array(graphs[name], name).reshape(-1).astype(np.float64)
         return total
@@ -257,7 +257,7 @@ def checked_costs(costs: Any, name: str, columns: int | None = None) -> Floats:
     Args:
         costs: Array or tensor.
         name: Name of the argument in messages.
-        columns: The number of algorithms, if it is known.
+        columns: The number of algorithms; None if any number is allowed.
 
     Raises:
         EvaluationError: If it has another shape, there is no instance, or a cost is not finite or not positive.

@@ -147,7 +147,7 @@ _METRICS = (
     Metric(
         "closed_gap", True, -math.inf, 1,
         "Share closed of the gap in mean cost between the best single algorithm on the training split (0) and the best "
-        "one of each instance (1); where these are equal, 0, or below 0 for what costs more.",
+        "one of each instance (1); where the two are equal, 0, or below 0 for choices that cost more.",
         NO_FEATURE, SelectionSums, mean_closed_gap,
     ),
     Metric(
@@ -160,7 +160,7 @@ _METRICS = (
         NO_FEATURE, SelectionSums, share_best,
     ),
     Metric(
-        "regret", False, 0, math.inf, "Mean of what the chosen algorithms cost beyond the cheapest, overhead included.",
+        "regret", False, 0, math.inf, "Mean extra cost of the chosen algorithms over the cheapest, overhead included.",
         NO_FEATURE, SelectionSums, mean_regret,
     ),
 )  # fmt: skip

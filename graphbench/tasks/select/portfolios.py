@@ -38,7 +38,7 @@ def best_portfolios(costs: Any, algorithms: Sequence[str], *, beam: int = BEAM) 
     A portfolio is scored by the mean cost of its virtual best algorithm, the cheapest member on each instance. The
     search extends the ``beam`` best distinct sets of a size by every other algorithm. It is exhaustive as long as a
     beam holds all sets of a size, with the default for up to 11 algorithms. Of sets with equal costs the one whose
-    names come first in the alphabet is the best, whatever the order of the columns.
+    names come first in the alphabet is the best; the order of the columns does not matter.
 
     Args:
         costs: Cost of each of K algorithms on each of S instances, positive, penalties included; ``[S, K]``.

@@ -61,8 +61,9 @@ class SelectTrainOptions(StrictModel):
     """The options of training for a ``select`` task, which decide how choices are scored.
 
     Attributes:
-        overhead: The cost of making a choice, in place of the overhead on the card; None for the overhead on the card.
-        train_costs: Output -> mean cost on the training split, in place of the facts on the card.
+        overhead: The cost of making a choice, which replaces the overhead on the card; None if the card's overhead
+            holds.
+        train_costs: Output -> mean cost on the training split, which replaces the facts on the card.
     """
 
     overhead: Any = None
@@ -295,7 +296,7 @@ class SelectTask(Task):
             reads = self._read_arrays(path, split).get(_READS)
             if reads is None:
                 inputs = " and ".join(self._cost_of_input)
-                logger.warning("%s does not say what was read, so each choice pays for %s (array reads)", path, inputs)
+                logger.warning("%s names no reads of arrays, so each choice pays for %s (array reads)", path, inputs)
             self.overhead = self._costs_of(self._cost_of_input if reads is None else reads.tolist(), path)
         return super().score_file(path, split, scores)
 

@@ -98,8 +98,8 @@ def _checked_graphs(problem: Problem, batch: Any) -> tuple[Any, NDArray[np.int64
 class SolutionEvaluator(BaseEvaluator):
     """Scores solutions of a problem; returned by ``Evaluator("co/rb_small:mis")``.
 
-    In place of targets it takes the graphs, with the fields of the best known value and of the bound where known, such
-    as ``mis_value`` and ``mis_bound`` (int or float ``[G]``, -1 where a graph has none); without them the metrics
+    Instead of targets it takes the graphs, with the fields of the best known value and of the bound (if there is one),
+    such as ``mis_value`` and ``mis_bound`` (int or float ``[G]``, -1 where a graph has none); without them the metrics
     beside the objective are undefined.
 
     Example:

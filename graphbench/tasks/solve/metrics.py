@@ -23,8 +23,8 @@ class SolvedGraphs:
     Attributes:
         values: int64 ``[G]``, the objective of each solution.
         maximise: Whether larger objectives are better.
-        labels: int64 ``[G]``, the best known objective, -1 where none is known; None if none is.
-        bounds: int64 ``[G]``, limits that no objective can pass, -1 where unknown; None if none is.
+        labels: int64 ``[G]``, the best known objective of each graph, -1 for a graph without; None if no graph has one.
+        bounds: int64 ``[G]``, the limit of the objectives of a graph, -1 for a graph without; None if no graph has one.
         seconds: Seconds spent on all of them; None if not measured.
     """
 
@@ -123,7 +123,7 @@ def _counted(count: int, problem: str) -> int:
 
 
 def _where_known(values: _Ints, reference: _Ints | None) -> tuple[_Ints, _Ints]:
-    """Return the values and the references of the graphs whose reference is known."""
+    """Return the values and the references of the graphs that have a reference."""
     if reference is None:
         return values[:0], values[:0]
     return values[reference >= 0], reference[reference >= 0]
@@ -164,7 +164,8 @@ _METRICS = (
     ),
     Metric(
         "gap", False, -math.inf, math.inf,
-        "Mean over graphs of how far the objective is from the best known one, in parts of that; below 0 where better.",
+        "Mean over graphs of the distance of the objective from the best known one, in parts of the best known one; "
+        "below 0 where better.",
         NO_FEATURE, SolutionSums, mean_gap,
     ),
     Metric(

@@ -59,7 +59,7 @@ class TraceTask(Task):
         if wide:
             raise CardError(
                 f"{self.card.path} ({self.card.address}): the output {wide[0].name!r} of a trace task is a "
-                f"{wide[0].type_name}; give each column an output of its own, of the type scalar"
+                f"{wide[0].type_name}; make each column one output of the type scalar"
             )
 
     # ------------------------------------------------------------------------------------------------ splits
@@ -190,7 +190,7 @@ class TraceTask(Task):
 
     def _refuse(self, name: str, values: NDArray[Any], split: GraphDataset, path: Path) -> NoReturn:
         raise EvaluationError(
-            f"{path} has {values.size:,} values of {name!r}, which are not those of the {len(split):,} samples of "
+            f"{path} has {values.size:,} values of {name!r}, which do not fit the {len(split):,} samples of "
             f"{self.card.address} {split.split}; predict every item of every sample, and {SAME_LIMIT}"
         )
 
