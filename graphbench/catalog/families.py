@@ -53,7 +53,7 @@ def load_family(path: Path) -> tuple[Card, ...]:
     """Return the cards of one family file.
 
     Raises:
-        CardError: If the file is malformed; the message gives the file, the place and the value.
+        CardError: If the file is malformed; the message gives the file, the key and the value.
     """
     raw = read_yaml(path)
     try:

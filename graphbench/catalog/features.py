@@ -66,7 +66,7 @@ class Feature:
             its predecessor, the first to itself) or text (a string; at nodes and graphs, never a hint).
         classes: Number of classes of a categorical feature, else 0.
         width: Values per item of a scalar, written ``scalar(3)``; 1 for all other kinds.
-        meaning: One line that says what a value means; for scalars the unit follows a semicolon: ``weight of the edge,
+        meaning: One line that describes a value; for scalars the unit follows a semicolon: ``weight of the edge,
             uniform in (0, 10); no unit``. Empty where the card does not say. Two features that differ in their meanings
             alone are equal, so a better text changes no data, no fingerprint and no run.
     """

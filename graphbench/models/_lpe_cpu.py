@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 from graphbench.models._vectors import LANES, empty_vectors, load, splat, sqrt, store, where_less
 
-_SWEEPS = 8  # at most, per node; about two give the values, and one the vectors
+_SWEEPS = 8  # at most, per node; two on average give the values, and one the vectors
 _VALUE_TOLERANCE = 1e-12  # entries beside the diagonal below this (relative to the norm) count as zero: eigenvalues,
 _VECTOR_TOLERANCE = 1e-8  # and vectors
 _NO_TAIL = 1e-20  # squared norm, relative to the matrix's, of a column that counts as zero

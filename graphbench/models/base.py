@@ -3,7 +3,7 @@
 A model is built for one task or for several; ``task_id`` names the task of a batch, and may be left out if the model
 has only one task. A training step is ``batch = model.prepare(batch, id, training=True).to(device)``,
 ``outputs = model(batch, id)`` and the losses of :mod:`graphbench.models.losses`; scoring calls
-:meth:`TaskModel.predict` in place of ``forward``.
+:meth:`TaskModel.predict` instead of ``forward``.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Model(TaskModel):
                 directions of an undirected edge are neighbouring columns of ``edge_index``, and edges are ordered by
                 graph.
             task_id: Not read: the model has one task.
-            processor: The processor of a model of several tasks; None for the model's own processor.
+            processor: The processor that a model of several tasks shares; None for :attr:`processor` of this model.
 
         Returns:
             Per feature float32 [items] (logits of masks, values of scalars) or [items, k] (logits of classes); edges
@@ -296,7 +296,7 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
         return ()
     marks = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
     if not marks:
-        raise ConfigError(f"readout {readout!r} reads what mask_one inputs mark, and there are none; use 'pooled'")
+        raise ConfigError(f"readout {readout!r} needs an input of the type mask_one, and there is none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
         raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
     return marks
@@ -308,7 +308,7 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
     queries = [f.name for f in outputs if _is_of_graph(f)]
     if config.readout == "pooled" and queries and marks and set(marks) <= set(config.ignore):
         logger.warning(
-            "the model ignores %s and pools all nodes: nothing marks the nodes that %s is about; set model.readout to "
+            "the model ignores %s and pools all nodes: nothing marks the nodes that %s asks for; set model.readout to "
             "query or marked, or take a mark out of model.ignore",
             " and ".join(marks),
             " and ".join(queries),

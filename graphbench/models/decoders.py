@@ -37,7 +37,7 @@ class Decoder(nn.Module):
     over nodes and a graph's pointer have one logit per node; a node's pointer has one logit per node of its graph.
 
     ``summed``: the value of a graph is the sum of the values of its nodes, so it can grow with the graph. Scalars are
-    then standardised per node: the statistics are those of the target divided by the graph's number of nodes.
+    then standardised per node: the statistics are computed for the target divided by the graph's number of nodes.
     """
 
     def __init__(self, feature: Feature, hidden: int, activation: str, *, summed: bool = False) -> None:

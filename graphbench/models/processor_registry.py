@@ -75,8 +75,8 @@ def processor_class(name: str, *consumes: Consumes) -> type[Any]:
     if not forms:
         names = processor_names(*consumes)
         raise UnknownModel(
-            f"unknown processor {name!r}{closest(name, names)} (known: {', '.join(names)}; register_processor adds one "
-            f"of your own){about_broken()}"
+            f"unknown processor {name!r}{closest(name, names)} (known: {', '.join(names)}; register_processor adds a "
+            f"new one){about_broken()}"
         )
     for kind in consumes:
         if kind in forms:

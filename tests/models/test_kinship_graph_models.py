@@ -231,8 +231,8 @@ def test_names_that_are_no_inputs(settings: dict[str, Any], message: str) -> Non
     ("settings", "task", "directed", "message"),
     [
         ({"inverse_edges": True}, "mst", False, "undirected"),
-        ({"readout": "query"}, "mst", False, "'query' reads what mask_one"),
-        ({"readout": "marked"}, "mst", False, "'marked' reads what mask_one"),
+        ({"readout": "query"}, "mst", False, "'query' needs an input of the type mask_one"),
+        ({"readout": "marked"}, "mst", False, "'marked' needs an input of the type mask_one"),
         ({"inverse_edges": True, "processor": "gt", "edge_tokens": True}, "topological_sort", True, "edge tokens"),
     ],
 )

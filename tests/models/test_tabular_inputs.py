@@ -57,7 +57,7 @@ def test_what_cannot_be_read_is_refused(kind):
     task = TaskFeatures(FEATURES)
     with pytest.raises(ConfigError, match=r"model\.ignore names 'width'"):
         table_of_model(_Batch(), task, Location.GRAPH, kind(ignore=["width"]))
-    with pytest.raises(ConfigError, match="no inputs of their own"):
+    with pytest.raises(ConfigError, match="no input is located at graphs"):
         table_of_model(_Batch(), task, Location.GRAPH, kind(columns="inputs", ignore=["wide"]))
     with pytest.raises(ConfigError, match=r"model\.columns is inputs"):
         table_of_model(_Batch(), task, Location.NODE, kind(columns="inputs"))

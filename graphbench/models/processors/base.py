@@ -187,8 +187,8 @@ def require_processed(
     Args:
         processor: The processor.
         name: Its name in configurations.
-        state: What the processor received.
-        processed: What the processor returned.
+        state: The argument of the processor.
+        processed: The value that the processor returned.
         graph_token: Whether ``Processed.graph`` is read.
 
     Raises:

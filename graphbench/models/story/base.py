@@ -26,7 +26,7 @@ class StoryEncoder(nn.Module):
 
         Args:
             stories: B stories, tokens between single spaces.
-            query: int64 [B, Q], the numbers of the entities that the question is about.
+            query: int64 [B, Q], the numbers of the entities in the question.
         """
         raise NotImplementedError
 
@@ -37,7 +37,7 @@ class Setting:
 
     Attributes:
         vocabulary: The vocabulary of words and entities.
-        queried: Number of entities that a question is about.
+        queried: Number of entities in a question.
     """
 
     vocabulary: Vocabulary

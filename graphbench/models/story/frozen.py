@@ -20,7 +20,7 @@ from graphbench.models.story.embedding import EntityTable
 from graphbench.models.story.lstm import Reader, Reading
 from graphbench.models.story.vocabulary import check_entity, entity_number
 
-_WORD, _SPECIAL = -1, -2  # in place of an entity's number
+_WORD, _SPECIAL = -1, -2  # for tokens that are no entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def load_pretrained(path: str) -> tuple[Any, Any]:
     if not Path(path).is_dir():
         raise ConfigError(
             f"the folder of the pretrained encoder, model.frozen.path = {path!r}, does not exist; "
-            "set it to one that save_pretrained of transformers wrote, e.g. that of bert-base-uncased"
+            "set it to a folder that save_pretrained of transformers wrote, e.g. for bert-base-uncased"
         )
     try:
         model = transformers.AutoModel.from_pretrained(path, local_files_only=True)

@@ -22,7 +22,7 @@ class Sentences:
     Attributes:
         tokens: The sentences, padded like stories.
         story: int64 [S], the story of each sentence, non-decreasing.
-        places: int64 [2, T]: the sentence of every token and its position in the sentence, in reading order.
+        places: int64 [2, T]: the number of the sentence of every token and its position there, in reading order.
     """
 
     tokens: Padded

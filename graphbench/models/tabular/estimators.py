@@ -98,7 +98,7 @@ def trusted_types() -> list[str]:
 
 @contextmanager
 def fitting(name: str, rows: int) -> Iterator[None]:
-    """Convert an estimator's ValueError about its options or its training rows into a clear error.
+    """Convert the ValueError of an estimator that refuses its options or its training rows into a clear error.
 
     Raises:
         ConfigError: If the block raises a ValueError.

@@ -86,7 +86,7 @@ def graph_inputs(batch: Any, features: Sequence[Feature]) -> Table:
     """
     table = _inputs(batch, features, Location.GRAPH, int(batch.num_graphs))
     if not table.shape[1]:
-        raise ConfigError("the graphs have no inputs of their own: model.columns is inputs; set it to all")
+        raise ConfigError("no input is located at graphs, and model.columns is inputs; set model.columns to all")
     return table
 
 
