@@ -1,4 +1,4 @@
-"""What is written for people after the work is done: its failures are logged and never cost the result."""
+"""Reports and pictures written after the work is done: a failure to write them is logged and never costs the result."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def never_fatal(thing: str, remedy: str) -> Iterator[None]:
     """Run a block whose errors are logged in one line instead of raised; an interrupt still goes through.
 
     Args:
-        thing: What the block writes or shows, for the message, such as ``the report``.
-        remedy: What stands in spite of the failure, and how the thing is made again.
+        thing: Name of the report or picture that the block writes, for the message, such as ``the report``.
+        remedy: End of the message, which names the results that were kept and the way to make the report again.
     """
     try:
         yield

@@ -24,7 +24,7 @@ def overflowing(values: NDArray[Any], dtype: DTypeLike) -> NDArray[np.bool_]:
 
 
 def overflow_fault(values: NDArray[Any], dtype: DTypeLike) -> str | None:
-    """Return what does not fit a floating-point type, such as "holds 1e+300 in row 3, which overflows float32"."""
+    """Describe the first value that overflows a dtype, as "holds 1e+300 in row 3, which overflows float32"."""
     wrong = np.argwhere(overflowing(values, dtype))
     if not len(wrong):
         return None

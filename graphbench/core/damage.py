@@ -1,4 +1,4 @@
-"""Files of strangers: what damaged ones make libraries raise becomes one error, and lines and sizes have limits.
+"""Untrusted files: the errors that libraries raise on damaged files become one error; lines and sizes have limits.
 
 Libraries that decompress or parse raise errors of many classes on damaged files. :func:`damage_named` turns all of them
 into one class of this package, in one line that names the file.
@@ -17,26 +17,26 @@ from graphbench.core.untrusted import open_regular, shown
 MOST_LINE = 1 << 24
 """Characters of a line of a table: a row has some thousand cells, and a line of a larger file is no row."""
 
-_MOST_WORDS = 200  # characters of what a library says of a file
+_MOST_WORDS = 200  # characters of a library's message
 _ENCRYPTED = "encrypted"  # in the words of zipfile
 
 
 class FileFault(ValueError):
-    """What is wrong with a file that is read, without its name: "has a line of more than ..."."""
+    """The fault of a file that is read, without the file's name: "has a line of more than ..."."""
 
 
 @contextmanager
 def damage_named(
     path: object, error: type[GraphBenchError] = StoreError, remedy: str = "get it again"
 ) -> Iterator[None]:
-    """Turn whatever reading a damaged file raises in the block into one error that names the file and the fault.
+    """Turn every error that the block raises on a damaged file into one error that names the file and the fault.
 
     The block should hold the calls of the library alone, so that no fault of this package looks like damage.
 
     Args:
         path: The file, as the message names it.
         error: Class of the error that is raised.
-        remedy: What to do about the file, as the end of the message.
+        remedy: The advice at the end of the message, such as ``get it again``.
     """
     try:
         yield
@@ -47,7 +47,7 @@ def damage_named(
 
 
 def fault_of(error: Exception) -> str:
-    """Return what is wrong with a file, in one line, from the error that reading it raised."""
+    """Describe the fault of a file in one line, from the error that reading the file raised."""
     words = shown(" ".join(str(error).split()), _MOST_WORDS)
     if isinstance(error, FileFault):
         return words

@@ -1,6 +1,6 @@
 """One class per kind of failure, all under :class:`GraphBenchError`.
 
-Every message says what is wrong, with the offending value, and what to do about it.
+Every message names the fault, the offending value and the remedy.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class SolverError(GraphBenchError, RuntimeError):
 
 
 class FormulaError(GraphBenchError, ValueError):
-    """A file of a formula is malformed or too large; the message gives file and place."""
+    """A file of a formula is malformed or too large; the message gives the file and the line."""
 
 
 class CircuitError(GraphBenchError, ValueError):
-    """A circuit, its file or a truth table is malformed or too large; the message gives file and place."""
+    """A circuit, its file or a truth table is malformed or too large; the message gives the file and the line."""
 
 
 class ClusterError(GraphBenchError, RuntimeError):

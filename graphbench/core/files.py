@@ -1,9 +1,9 @@
-"""Atomic writes, JSON files, folders without foreign links, and errors of the file system that say what to do.
+"""Atomic writes, JSON files, folders without foreign links, and errors of the file system that name a remedy.
 
-A folder of data, runs or searches may be one that everybody can write, where another user may have put a symbolic link
-in the place of a folder or file. A user's links are followed: of the folder as a whole, or of a folder inside it. Where
-this package writes or deletes, it refuses links that another user put into a folder that everybody may write
-(:func:`refuse_foreign_links`), and all links in the place of a file or folder that it alone makes.
+If everybody can write a folder of data, runs or searches, another user may have replaced a folder or file in it by a
+symbolic link. Links that the user made are followed: a link that stands for the folder as a whole, or for a folder
+inside it. Where this package writes or deletes, it refuses links that another user put into a folder that everybody
+may write (:func:`refuse_foreign_links`), and all links that replace a file or folder which this package alone makes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _ELSEWHERE = "choose another --root or set GRAPHBENCH_ROOT"
 def clear_errors(
     path: Path, action: str, elsewhere: str = _ELSEWHERE, error: type[GraphBenchError] = StoreError
 ) -> Iterator[None]:
-    """Turn an ``OSError`` of the block into an error that says what to do.
+    """Turn an ``OSError`` of the block into an error that names a remedy.
 
     Args:
-        path: What the block reads or writes.
-        action: What it does with it, e.g. ``write``.
+        path: The file or folder that the block reads or writes.
+        action: The verb for the message, e.g. ``write``.
         elsewhere: How to choose another folder, as the end of the message.
         error: Class of the error that is raised.
     """
@@ -112,7 +112,7 @@ def _temporary_beside(path: Path) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a small file by a text, without flushing it to the disk; a link in its place is replaced, not followed.
+    """Replace a small file by a text, without flushing it to the disk; if the file is a link, the link is replaced.
 
     Raises:
         OSError: If it cannot be written.
@@ -161,7 +161,7 @@ def _link_error(link: Path, reason: str) -> StoreError:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a symbolic link in the place of a file or folder that this package alone makes.
+    """Refuse a symbolic link that replaces a file or folder which this package alone makes.
 
     Raises:
         StoreError: If the path is a link, or :func:`refuse_foreign_links` refuses it.
@@ -190,7 +190,7 @@ def remove_work_folder(path: Path) -> None:
 
 
 def open_no_link(path: Path, mode: str) -> BinaryIO:
-    """Open a file of bytes for writing or appending; a link in its place is not followed.
+    """Open a file of bytes for writing or appending; a link that replaces the file is not followed.
 
     Raises:
         OSError: If it cannot be opened.
@@ -260,7 +260,7 @@ def is_file(path: Path) -> bool:
     """Return whether a file is there.
 
     Raises:
-        StoreError: If a folder above it may not be entered, or the name cannot be that of a file.
+        StoreError: If a folder above it may not be entered, or a file cannot have the name.
     """
     with clear_errors(path, "look for"):
         return path.is_file()
@@ -303,7 +303,7 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = True, indent: int = 
         path: The file.
         value: A value that JSON can represent.
         sort_keys: Write the keys of mappings in alphabetical order, so that equal values give equal bytes; False keeps
-            their own order.
+            the order of the mapping.
         indent: Spaces per level.
     """
     write_text(path, json.dumps(value, indent=indent, sort_keys=sort_keys, allow_nan=False) + "\n")
@@ -315,11 +315,11 @@ def read_json(path: Path, error: type[GraphBenchError] = StoreError, remedy: str
     Args:
         path: The file.
         error: Class of the error that is raised.
-        remedy: What to do about a file that cannot be read, as the end of the message.
+        remedy: The advice at the end of the message, for a file that cannot be read.
 
     Raises:
         GraphBenchError: Of the given class, if the file is missing, cannot be read or is not JSON; the message names
-            the file, what is wrong with it and the remedy.
+            the file, its fault and the remedy.
     """
     try:
         text = json_text(path)
@@ -339,7 +339,7 @@ def parse_json(text: str | bytes, where: str, error: type[GraphBenchError] = Sto
         text: The text; bytes are UTF-8.
         where: Where the text comes from, for the message.
         error: Class of the error that is raised.
-        remedy: What to do about text that is not JSON, as the end of the message.
+        remedy: The advice at the end of the message, for text that is not JSON.
 
     Raises:
         GraphBenchError: Of the given class, if the text is not JSON or is nested too deeply.

@@ -63,10 +63,10 @@ def interrupts_noted() -> Iterator[Interrupts]:
 
 @contextmanager
 def prints_on_stderr() -> Iterator[None]:
-    """Send what the block prints to standard error, so that standard output holds the answer of a command alone.
+    """Send the prints of the block to standard error, so that standard output holds the answer of a command alone.
 
-    Streams that the block puts in the place of ``sys.stdout`` and ``sys.stderr`` are removed at its end. What compiled
-    code writes to the file descriptor of standard output is not redirected.
+    If the block replaces ``sys.stdout`` or ``sys.stderr`` by other streams, these streams are removed at its end.
+    Output that compiled code writes to the file descriptor of standard output is not redirected.
     """
     errors = sys.stderr
     try:

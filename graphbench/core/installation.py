@@ -34,7 +34,7 @@ def check_installation(package: Path = PACKAGE, places: Iterable[str] | None = N
     if any((package / name).exists() for name in _OTHER_MODULES) or _has_metadata(beside):
         raise InstallationError(
             f"graphbench and {OTHER} are both installed in {beside}: both import as 'graphbench', and their files are "
-            f"mixed, so neither can be relied upon; {_REMEDY}, each in an environment of its own if you want both"
+            f"mixed, so neither can be relied upon; {_REMEDY}; if you want both, use two environments"
         )
     for place in sys.path if places is None else places:
         folder = Path(place)

@@ -1,9 +1,9 @@
-"""What a compiled function is made of: a stamp of the code and the constants that Numba compiles into it.
+"""The sources of a compiled function: a stamp of the code and the constants that Numba compiles into it.
 
-Numba looks up every global name of a kernel while it compiles the kernel, and puts the functions and the constants of
-those names into the machine code. The stamp therefore follows the same names: from the kernel to the functions that
-the kernel calls, through globals, attributes of modules, closures and default arguments, in whatever package a
-function lies. The stamp covers, for everything that can be reached in this way,
+Numba looks up every global name of a kernel while it compiles the kernel, and puts the functions and the constants
+behind these names into the machine code. The stamp therefore follows the same names: from the kernel to the functions
+that the kernel calls, through globals, attributes of modules, closures and default arguments, in every package. The
+stamp covers, for everything that can be reached in this way,
 
 - the byte code and the constants of a function, as they are loaded in this process,
 - the values of global constants: numbers, texts, tuples, arrays, dtypes, members of enumerations,
@@ -40,7 +40,7 @@ _LIBRARIES = frozenset({"numpy", "numba", "llvmlite", *sys.stdlib_module_names})
 _WRAPPED = ("py_func", "_defn", "_pyfunc", "_dispatcher", "__wrapped__", "__func__", "fget", "fset", "func")
 _CLASS_PARTS = ("struct", "jit_methods", "jit_props", "jit_static_methods")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+|#[0-9a-f]+")  # of objects, in the names of Numba's types
-_SETTINGS = (  # variables of the environment that change the machine code; CPU and features are in Numba's own key
+_SETTINGS = (  # variables of the environment that change the machine code; CPU and features are in Numba's key
     "BOUNDSCHECK",
     "OPT",
     "LOOP_VECTORIZE",
@@ -57,7 +57,7 @@ _SETTINGS = (  # variables of the environment that change the machine code; CPU 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a compiled function is made of.
+    """The sources of a compiled function.
 
     Attributes:
         stamp: Hash of the code and the constants, as hexadecimal text; the same in every process.
@@ -83,7 +83,7 @@ def sources_of(function: Any) -> Sources:
 
 
 def _environment() -> Iterator[str]:
-    """Yield what changes the machine code of every kernel: versions of libraries and settings of Numba."""
+    """Yield the versions of libraries and the settings of Numba that change the machine code of every kernel."""
     yield from (f"{module.__name__} {module.__version__}" for module in (numba, llvmlite, np))
     yield from (f"{name}={getattr(config, name, None)!r}" for name in _SETTINGS)
     yield f"optimize={sys.flags.optimize}"
@@ -172,7 +172,7 @@ class _Walk:
         return _name_of(value)
 
     def _attributes(self, module: ModuleType, names: frozenset[str]) -> str:
-        """Return the text of a module and of those attributes that a function uses."""
+        """Return the text of a module and of the attributes that a function uses."""
         self._add_file(getattr(module, "__file__", None))
         lines = [module.__name__]
         for name in sorted(names):

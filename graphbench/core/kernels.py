@@ -2,8 +2,8 @@
 
 Numba's cache checks only the file that defines a function. A kernel that calls a function of another file would keep
 running the old code after that file has changed. Here the stamp of a cache entry covers the code and the constants of
-every function that the kernel calls, in whatever package the function lies
-(:mod:`graphbench.core.kernel_sources` says what the stamp covers, and the one case that it does not see). The stamp is
+every function that the kernel calls, in every package
+(:mod:`graphbench.core.kernel_sources` describes the stamp, and the one case that it does not see). The stamp is
 computed when the cache is consulted, which is at the first call for each type of arguments, and not at import: then
 all functions are defined.
 
@@ -30,7 +30,7 @@ from numba.core.caching import IndexDataCacheFile
 from graphbench.core.kernel_sources import sources_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_compiled_from: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()  # what a function was when it was compiled
+_compiled_from: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()  # function -> its stamp when compiled
 _LOCK_SECONDS = 30.0  # a process that holds the lock longer hangs; ignoring the lock at worst duplicates work
 
 
@@ -56,7 +56,7 @@ def is_cached(function: Any) -> bool:
 def _compiled(function: _F, **options: Any) -> _F:
     try:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # defined interactively, or installed in a read-only folder: there is no place for a cache
+    except RuntimeError:  # defined interactively, or installed in a read-only folder: no folder can hold a cache
         return cast(_F, njit(nogil=True, **options)(function))
     if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT=1: the function itself
         return function

@@ -20,7 +20,7 @@ from graphbench.core.untrusted import open_regular, require_regular
 from graphbench.core.words import human_bytes
 
 MOST_GROWTH = 1000
-"""How many times its own size a compressed text may unpack to: gzip packs a repeated byte no tighter."""
+"""Largest ratio of the unpacked size of a text to its compressed size: gzip packs a repeated byte no tighter."""
 
 LEAST_UNPACKED = 1 << 26
 """Bytes to which a compressed file of any size may unpack."""
@@ -29,7 +29,7 @@ MOST_XZ_MEMORY = 1 << 28
 """Bytes that the decoder of xz may use; files of ``xz -9`` take a quarter of them."""
 
 PACKED_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, FileFault)
-"""What reading a compressed file raises where the file is damaged, absent or too large."""
+"""The errors that reading a compressed file raises if the file is damaged, absent or too large."""
 
 _PIECE = 1 << 16
 
@@ -39,7 +39,8 @@ def open_packed(path: Path, *, growth: int = MOST_GROWTH) -> BinaryIO:
 
     Args:
         path: The file.
-        growth: How many times its own size, or :data:`LEAST_UNPACKED` bytes, the file may unpack to.
+        growth: Largest ratio of the unpacked size to the compressed size; :data:`LEAST_UNPACKED` bytes are always
+            allowed.
 
     Raises:
         OSError: If the file cannot be opened. Reading the stream raises one of :data:`PACKED_ERRORS`.

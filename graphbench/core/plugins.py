@@ -4,12 +4,12 @@ A plug-in is named by an entry point of the group ``graphbench.plugins``, whose 
 (``my_package.benchmarks`` or ``my_package.benchmarks:register``), or by the environment variable
 ``GRAPHBENCH_PLUGINS=module[,module]``. All are loaded once, when the catalogue, a registry or the command line first
 needs them. A plug-in that cannot be loaded is *broken*: it is left out with a warning that names it, everything it had
-registered is removed, and messages about unknown names give the reason. While plug-ins load, what they print goes to
+registered is removed, and errors on unknown names give the reason. While plug-ins load, their prints go to
 standard error; the working folder, the standard streams, torch's default dtype and the answer to Ctrl-C are as before
 once they are loaded.
 
-Worker processes load the plug-ins of the process that sent the job (:func:`plugin_targets`, :func:`load_targets`). What
-a script's main module registers is known only to that process, so datasets of such a domain are generated there.
+Worker processes load the plug-ins of the process that sent the job (:func:`plugin_targets`, :func:`load_targets`). If a
+script's main module registers a domain, only the process of the script has the domain, and generates its datasets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Plugin:
 
     Attributes:
         name: Name of the entry point, or of the module.
-        target: What is loaded: ``module`` or ``module:function``.
+        target: The code that is loaded: ``module`` or ``module:function``.
         origin: Description of where the plug-in is named.
     """
 
@@ -104,7 +104,7 @@ def plugin_targets() -> dict[str, str]:
 
 
 def about_broken() -> str:
-    """Return the end of a message about an unknown name: broken plug-ins that may define it, and why they are broken.
+    """Return the end of an error on an unknown name: broken plug-ins that may define it, and why they are broken.
 
     Empty if every plug-in works.
     """
@@ -112,7 +112,7 @@ def about_broken() -> str:
 
 
 def mark_broken(name: str, reason: object) -> None:
-    """Mark a plug-in as broken, remove what it registered, and log one warning."""
+    """Mark a plug-in as broken, remove everything that it registered, and log one warning."""
     if name in _STATE.broken:
         return
     plugin = next((p for p in _STATE.loaded.values() if p.name == name), Plugin(name, name, "registered by a script"))
@@ -173,7 +173,7 @@ def place_of(error: BaseException, *, built_in: bool = False) -> str | None:
 
     Args:
         error: The error, with its traceback.
-        built_in: Return that of the innermost frame of this package instead.
+        built_in: Return the line of the innermost frame of this package instead.
 
     Returns:
         ``file.py:33 in forward``; ``file.py:33`` outside a function. None if there is no such frame.
@@ -222,7 +222,7 @@ def _load(plugin: Plugin) -> None:
             target = EntryPoint(plugin.name, plugin.target, GROUP).load()
             if not isinstance(target, ModuleType):
                 target()
-        except BaseException as error:  # a plug-in may raise SystemExit, or a class of its own
+        except BaseException as error:  # a plug-in may raise SystemExit, or any other class
             fault = _fault(error)
     if interrupts.received:  # even where the plug-in's code has caught it
         del _STATE.loaded[plugin.target]
@@ -233,7 +233,7 @@ def _load(plugin: Plugin) -> None:
 
 def _fault(error: BaseException) -> str:
     """Return an error of a plug-in's code, and the line that raised it."""
-    place = None if isinstance(error, SyntaxError) else place_of(error)  # a SyntaxError names its own
+    place = None if isinstance(error, SyntaxError) else place_of(error)  # a SyntaxError names its line
     return described(error, _MOST_OF_A_FAULT) + (f" ({place})" if place else "")
 
 
@@ -248,7 +248,7 @@ def _loading(plugin: Plugin) -> Iterator[None]:
 
 @contextmanager
 def _process_state_kept(plugin: Plugin) -> Iterator[None]:
-    """Restore what a plug-in's import may change for everyone: streams, working folder, torch's default dtype."""
+    """Restore the state of the process that a plug-in's import may change: streams, working folder, default dtype."""
     folder, dtype = _working_folder(), _default_dtype()
     try:
         with prints_on_stderr():

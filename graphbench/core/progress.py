@@ -41,7 +41,7 @@ class _Log:
     def update(self, n: float = 1, **fields: object) -> None:
         """Advance, and log if 30 s have passed since the last line."""
         if self._first is None:
-            self._first = n if not fields and n > 1 else 0.0  # what was done before this call
+            self._first = n if not fields and n > 1 else 0.0  # units done before this call
         self._done += n
         self._fields |= fields
         now = time.monotonic()
@@ -55,7 +55,7 @@ class _Log:
 
 
 def note(text: str) -> None:
-    """Log what is about to run and what it costs."""
+    """Log a line that announces the work ahead and its cost."""
     logger.info("%s", text)
 
 

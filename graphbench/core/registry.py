@@ -75,7 +75,7 @@ class Registry(Mapping[str, T]):
         return self._entries[name][1] if name in self._entries else None
 
     def find(self, name: str) -> T:
-        """Return the object of a name; plug-ins are loaded if the name is not known yet.
+        """Return the object of a name; plug-ins are loaded if the name is not registered yet.
 
         Raises:
             UnknownName: If the name is unknown (or another class, see ``error``); the message suggests the nearest name
@@ -101,7 +101,7 @@ class Registry(Mapping[str, T]):
         return self._entries[name][0]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a name is registered; plug-ins are loaded if it is not known yet."""
+        """Return whether a name is registered; plug-ins are loaded if it is not registered yet."""
         if name in self._entries or name in self.built_in():
             return True
         load_plugins()
@@ -118,7 +118,7 @@ class Registry(Mapping[str, T]):
         return len(self.built_in()) + len(self._entries)
 
     def registered(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, object and owner of what is registered so far, without loading plug-ins."""
+        """Yield name, object and owner of every entry that is registered so far, without loading plug-ins."""
         for name, (thing, owner) in tuple(self._entries.items()):
             yield name, thing, owner
 

@@ -1,6 +1,6 @@
 """Random numbers inside compiled kernels.
 
-Every sample owns its own generator, seeded from ``(key, index, attempt, stream)`` alone, so samples may be drawn in
+Every sample has one generator, seeded from ``(key, index, attempt, stream)`` alone, so samples may be drawn in
 any order, on any number of workers, and come out the same. The generator is xoshiro256++ (Blackman and Vigna, 2021),
 seeded through SplitMix64 (Steele et al., 2014), as its authors recommend. Only integer arithmetic and exact scalings
 by powers of two are used: the bits do not depend on the platform's libm.

@@ -1,9 +1,10 @@
 """The code behind names that plug-ins and scripts have registered, as hashes of its sources.
 
-Of a plug-in all loaded modules of its package count, of another module the module itself, and of both the modules that
-they import, as far as these are no libraries. A script's main module changes often without meaning, so of it only the
-classes and functions count that are registered, and what they name. Sources are read once per import: a file that
-changes afterwards does not change the code that this process runs.
+The code of a plug-in is the code of all loaded modules of its package; the code of another module is the module itself.
+In both cases the modules that they import count, too, unless these are libraries. A script's main module changes often
+without meaning, so it counts only with the classes and functions that are registered, and with the classes and
+functions that these name. Sources are read once per import: a file that changes afterwards does not change the code
+that this process runs.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Code:
     Attributes:
         hashes: File of a module (``my_models/net.py``), or class or function of the main module (``__main__.Net``) ->
             hash of its source.
-        unchecked: What has no source to read.
+        unchecked: Names of modules, classes and functions without a source to read.
     """
 
     hashes: Mapping[str, str]
@@ -53,7 +54,7 @@ def code_of(names: Iterable[str], things: Iterable[Any] = ()) -> Code:
     """Return the code behind registered names, and behind further objects such as a transform.
 
     Args:
-        names: Texts, some of which are names of what is registered: a metric, a processor, ``<domain>.<name>``.
+        names: Texts, some of which are registered names: a metric, a processor, ``<domain>.<name>``.
         things: Further classes, functions or other objects.
     """
     reader = _Reader()
@@ -104,7 +105,7 @@ def _registered(names: set[str]) -> list[tuple[Any, str]]:
 
 
 class _Reader:
-    """Collects the hashes of what it is given, and of what that imports or names."""
+    """Collects the hashes of modules, classes and functions, and of the code that they import or name."""
 
     def __init__(self) -> None:
         self.hashes: dict[str, str] = {}
@@ -148,7 +149,7 @@ class _Reader:
             self._add_module(other)
 
     def _add_of_main(self, part: Any, module: str) -> None:
-        """Add a class or function of the main module, and what its source names there."""
+        """Add a class or function of the main module, and the modules, classes and functions that its source names."""
         name = f"{MAIN}.{part.__qualname__}"
         if name in self._read:
             return

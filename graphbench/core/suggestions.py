@@ -35,7 +35,7 @@ def nearest(
     aliases: Mapping[str, str] | None = None,
     cutoff: float = _CUTOFF,
 ) -> list[str]:
-    """Return the known names most similar to a name, the most similar first; upper and lower case count as equal.
+    """Return the names most similar to a given name, the most similar first; upper and lower case count as equal.
 
     Args:
         name: The given name.

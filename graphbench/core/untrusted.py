@@ -21,13 +21,13 @@ _FORMULAS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\u2212")  # \u2212 is the min
 
 
 def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
-    r"""Return text with every character that has no picture of its own written as an escape such as ``\x1b``.
+    r"""Return text with every character that has no visible glyph written as an escape such as ``\x1b``.
 
     These are control characters, which a terminal obeys, line breaks, marks that turn the direction of writing, and
     halves of surrogate pairs.
 
     Args:
-        text: The text, or what is shown as its ``str``.
+        text: The text, or a value whose ``str`` is shown.
         most: Most characters; the end of a longer text is replaced by ``...``.
         lines: Whether line breaks and tabs stay as they are.
     """
@@ -56,7 +56,7 @@ def spreadsheet_cell(value: Any) -> Any:
 
 
 def text_fault(text: str, most: int = MOST_CHARACTERS, *, lines: bool = False) -> str | None:
-    """Return why a text is refused, or None: it is too long, or has characters without a picture of their own.
+    """Return why a text is refused, or None: it is too long, or has characters without a visible glyph.
 
     Args:
         text: The text.

@@ -1,4 +1,4 @@
-"""Messages for the errors of pydantic: every problem with its key, the offending value and, where known, a remedy."""
+"""Messages for the errors of pydantic: every problem with its key, the offending value and often a remedy."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def explain(
     """Return all problems of a validation, separated by semicolons; unknown keys first, as they may be misspelt ones.
 
     Args:
-        error: What pydantic raised.
-        schema: The model that refused the content; with it an unknown key is followed by the nearest known key and the
-            list of all, and places do not show which alternative of a union was tried.
-        where: What was read, e.g. a file; each problem begins with it.
-        at: Returns the description of a place, e.g. file, line and key, which replaces ``where`` and the key.
-        keys: Returns the keys that are allowed at the place of an unknown one, if these are not those of the schema.
+        error: The error that pydantic raised.
+        schema: The model that refused the content. If it is given, the message on an unknown key names the nearest key
+            of the model and all of its keys, and locations do not show which alternative of a union was tried.
+        where: Name of the content, e.g. a file; each problem begins with it.
+        at: Returns the description of a location, e.g. file, line and key, which replaces ``where`` and the key.
+        keys: Returns the keys that are allowed at the location of an unknown key, if the schema does not give them.
         suggest: Returns the suggestion for an unknown key, given in full with dots, instead of the nearest key of the
             same section; see :func:`graphbench.core.suggestions.closest`.
     """
@@ -57,12 +57,12 @@ def explain(
 
 
 def keys_at(schema: type[BaseModel], place: Place) -> list[str]:
-    """Return the keys of the model at a place inside another model; none if there is no model."""
+    """Return the keys of the model at a location inside another model; none if there is no model."""
     return _keys(_walk([schema], place)[1])
 
 
 def dotted(place: Place) -> str:
-    """Return a place as text: ``splits.train.counts[2]``."""
+    """Return a location as text: ``splits.train.counts[2]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
@@ -98,7 +98,7 @@ def _problem(
 
 
 def _walk(types: list[Any], place: Place) -> tuple[Place, list[Any]]:
-    """Return a place without the names of union members that pydantic inserts, and the types at that place."""
+    """Return a location without the names of union members that pydantic inserts, and the types at that location."""
     shown: list[str | int] = []
     if types == [None]:
         return place, []

@@ -1,7 +1,7 @@
-"""YAML of strangers: a few lines must not stand for billions of values, and every fault has its line.
+"""Untrusted YAML: a few lines must not stand for billions of values, and every fault has its line.
 
-Aliases repeat a value at no cost to the file, and aliases of aliases multiply. What they stand for is counted before
-anything is built.
+Aliases repeat a value at no cost to the file, and aliases of aliases multiply. The values that aliases stand for are
+counted before anything is built.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class YamlFault(ValueError):
     """Why YAML is refused, in one line.
 
     Attributes:
-        reason: What is wrong.
-        line: Line of the fault, from 1 on; None where it is not known.
+        reason: The fault, in words.
+        line: Line of the fault, from 1 on; None if the parser gives no line.
     """
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -86,7 +86,7 @@ def require_plain_structure(text: str, *, levels: int = MOST_LEVELS, repeated: i
 
     Args:
         text: The text.
-        levels: Most lists and mappings within each other, with what aliases stand for.
+        levels: Most lists and mappings within each other, the values of aliases included.
         repeated: Most values that all aliases stand for together; 0 refuses every alias.
 
     Raises:
@@ -135,7 +135,7 @@ def _check_events(text: str, levels: int, repeated: int) -> None:
 
 
 def fault_of_yaml(error: yaml.YAMLError) -> YamlFault:
-    """Return what an error of PyYAML says, in one line."""
+    """Return the message of an error of PyYAML, in one line."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if problem == "exceeded maximum nesting depth":  # by libyaml 0.2.6
         return YamlFault(TOO_DEEP)

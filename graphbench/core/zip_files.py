@@ -1,4 +1,4 @@
-"""ZIP archives of strangers: what an archive declares is checked before any of its entries is read."""
+"""Untrusted ZIP archives: the declared sizes and names are checked before any entry of an archive is read."""
 
 from __future__ import annotations
 

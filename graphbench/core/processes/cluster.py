@@ -152,12 +152,12 @@ async def _identity(address: str, timeout: float) -> Mapping[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# What workers must have
+# The requirements of a worker
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a worker must have to run a job like this machine; sent with every job.
+    """The versions and the shared file that a worker needs to run a job like this machine; sent with every job.
 
     Attributes:
         versions: (name, version) on this machine of everything that results may depend on.
@@ -229,7 +229,7 @@ def _check_report(who: str, worker_report: Any, requirements: Requirements) -> N
     if isinstance(worker_report, ImportError | AttributeError):
         raise ClusterError(
             f"{who} has no graphbench, or another version of it ({error_line(worker_report)}); install there "
-            "what is installed here, and start it again"
+            "the version that is installed here, and start it again"
         )
     if not isinstance(worker_report, Mapping):
         if worker_report is not None:

@@ -161,7 +161,7 @@ class DaskPool(FuturePool):
         return error
 
     def close(self) -> None:
-        """Cancel all jobs, which kills those in separate processes; close the connection if this pool opened it."""
+        """Cancel all jobs, which kills the separate processes of jobs; close the connection if this pool opened it."""
         self._queue.clear()
         with suppress(Exception):  # the scheduler is lost
             if self._requirements is not None and self._client.status == "running":

@@ -1,6 +1,6 @@
 """Local worker processes, each monitored for its run time, its memory use and its exit.
 
-Every worker leads its own process group, so that it can be ended with all its descendants. Common libraries do not
+Every worker leads one process group, so that it can be ended with all its descendants. Common libraries do not
 suffice: loky and ``concurrent.futures`` lose every running job with one worker, and Pebble shares locks between its
 workers, which a killed one may leave locked.
 """
@@ -45,14 +45,14 @@ from graphbench.core.processes.worker import Ready, RemoteTraceback, Reply, Unus
 
 _GIB = 2**30
 _NO_LIMITS = Limits()
-_USABLE_SHARE = 0.8  # of its idle time; later a process gets no job, as it may be about to end
+_USABLE_SHARE = 0.8  # of the idle time of a process; later a process gets no job, as it may be about to end
 
 
 class WorkerProcess:
     """One process that runs one job at a time.
 
     Args:
-        function: From :func:`~.pool.pickled`; what jobs call.
+        function: The function that jobs call, pickled by :func:`~.pool.pickled`.
         limits: Of each job.
         log: File for the output of jobs; None for the output of this process.
         idle_seconds: Idle time after which the process exits; None for never.
@@ -209,8 +209,8 @@ def memory_of(process_id: int) -> int:
 def block_sigint() -> Iterator[None]:
     """Delay Ctrl-C while processes are started, so that every started process is registered.
 
-    The signal mask, which started processes inherit, is that of this thread. Another thread of a library may still
-    receive the signal, and Python then calls the handler in this thread; so the handler is replaced, too.
+    Started processes inherit the signal mask of this thread. A thread of a library may still receive the signal, and
+    Python then calls the handler in this thread; so the handler is replaced, too.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or handler is None:
@@ -264,7 +264,7 @@ class IdleProcesses:
 
 
 def _process_key(function: bytes, limits: Limits, logs: Path | None) -> str:
-    """Return a key that is equal for interchangeable processes; it covers what they inherit from this process."""
+    """Return a key that is equal for interchangeable processes; it covers the state inherited from this process."""
     inherited = (os.getpid(), sys.path, sorted(os.environ.items()))
     digest = sha256(function)
     digest.update(repr((limits, logs, inherited)).encode("utf-8", "backslashreplace"))
@@ -303,8 +303,8 @@ class LocalPool(Pool):
         super().__init__(retries)
         self._function, self._count, self._limits, self._logs = function, workers, limits, logs
         self._idle_seconds = idle_seconds
-        self._processes: dict[int, WorkerProcess] = {}  # by place, 0 to workers - 1
-        self._jobs: dict[int, Handle] = {}  # the running ones, by place
+        self._processes: dict[int, WorkerProcess] = {}  # by the number of the worker, 0 to workers - 1
+        self._jobs: dict[int, Handle] = {}  # the running jobs, by the number of the worker
         self._checked = 0.0  # time of the last check of limits and exits
 
     @property
@@ -366,7 +366,7 @@ class LocalPool(Pool):
                 return ended
 
     def _ended(self, place: int) -> Handle | None:
-        """Return the job at a place if it has ended."""
+        """Return the job of the worker with a number if the job has ended."""
         reply = self._processes[place].reply()
         if reply is None:
             return None

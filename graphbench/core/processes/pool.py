@@ -86,7 +86,7 @@ class Handle:
     Attributes:
         name: For messages, e.g. ``samples 0 to 19``.
         arguments: Of the pool's function.
-        value: What the function returned.
+        value: The value that the function returned.
         error: Why the job failed, or None.
         failure_count: How many workers died over it, or how often it failed with an error that is tried again.
     """

@@ -41,8 +41,8 @@ class Reply:
     """The result of a job.
 
     Attributes:
-        value: What the function returned.
-        error: What it raised, or None.
+        value: The value that the function returned.
+        error: The error that the function raised, or None.
         trace: The traceback in the worker, as text.
         retires: Whether the process exits after this job.
     """
@@ -75,8 +75,8 @@ class ParentLost(SystemExit):
 def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
     """Run a worker: read a pickled function and then the arguments of jobs from a pipe, and write replies to it.
 
-    The process exits when the pipe is closed, the parent dies, or no job arrives for ``idle_seconds``. What jobs print
-    goes to standard error, as standard output belongs to the answer of the parent's command.
+    The process exits when the pipe is closed, the parent dies, or no job arrives for ``idle_seconds``. The prints of
+    jobs go to standard error, as standard output belongs to the answer of the parent's command.
     """
     if sys.stderr is not None:  # else the parent has closed it
         os.dup2(sys.stderr.fileno(), 1)
@@ -111,7 +111,7 @@ def _serve_jobs(pipe: Connection, idle_seconds: float | None) -> None:
     while not _retirement.is_set() and pipe.poll(idle_seconds):
         pipe.send_bytes(_portable(_run(function, pipe.recv_bytes())))
         gc.collect()
-        if is_first:  # what the function imports stays, and later collections need not visit it
+        if is_first:  # imported modules stay, and later collections need not visit them
             gc.freeze()
             is_first = False
 
