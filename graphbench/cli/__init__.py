@@ -1,6 +1,6 @@
 """The command line: ``graphbench list | info | generate | verify | train | evaluate | tune | report``.
 
-What takes time to import is imported in :func:`main`, where an interrupt is answered.
+Modules that take time to import are imported in :func:`main`, where an interrupt is answered.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def list_command(
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """List datasets: task, sizes, metric, and what is on this machine."""
+    """List datasets: task, sizes, metric, and the files on this machine."""
     from graphbench.cli import show
 
     show.datasets(selector, root, as_json)
@@ -206,9 +206,7 @@ def verify(
     ] = None,
     update: Annotated[
         bool,
-        typer.Option(
-            "--update", help="Measure again what is stored beside the card (hashes, statistics, trivial scores)."
-        ),
+        typer.Option("--update", help="Measure again the hashes, statistics and trivial scores that the card states."),
     ] = False,
     data_seed: DataSeed = 0,
     source: Source = "generated",
@@ -227,9 +225,9 @@ def verify(
 
     ids, files = catalog().resolve(datasets), files_of(source, folder)
     if update and data_seed:
-        raise typer.BadParameter("measured facts are those of data seed 0; leave --data-seed or --update out")
+        raise typer.BadParameter("facts are measured on data seed 0; leave --data-seed or --update out")
     if update and source != "generated":
-        raise typer.BadParameter("measured facts are those of generated data; leave --source or --update out")
+        raise typer.BadParameter("facts are measured on generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
             path = update_measured(card, root=root, samples=[] if samples is None else [samples])
@@ -295,7 +293,7 @@ def _print_error(error: BaseException, words: str) -> None:
 
 
 def _described(error: BaseException) -> str:
-    """Return an unexpected error and the place that raised it, in one line."""
+    """Return an unexpected error and the line of code that raised it, in one line."""
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; give fewer samples with --limit, or smaller files"
     place = place_of(error)
@@ -306,5 +304,5 @@ def _described(error: BaseException) -> str:
 
 
 def _drop_output() -> None:
-    """Send what is left of the output nowhere: the interpreter would try to write it once more at its end."""
+    """Discard the rest of the output: the interpreter would try to write it once more at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,7 +28,7 @@ def export(
     """Write a dataset in a format of other tools (train, val and test; `--splits all` for every split).
 
     The domain of a dataset offers formats, such as `cnf` and `aslib` for `sat`; an unknown name is answered with the
-    list. What is missing of the dataset is generated first.
+    list. Missing splits of the dataset are generated first.
     """
     from graphbench.catalog.names import card
     from graphbench.cli.printing import print_json, print_line

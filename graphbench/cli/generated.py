@@ -1,4 +1,4 @@
-"""Generate datasets, and print what was generated."""
+"""Generate datasets, and print the generated files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def generate_one(
 ) -> list[dict[str, Any]]:
     """Generate the named splits of one dataset and return one row per split.
 
-    ``graphs`` and ``content`` are those asked for; ``bytes`` and ``file_graphs`` are the file's, which may be a longer
-    one that was there already. Of labels with files of their own, ``labels`` is the list of files, one per labeller,
-    ``label_seconds`` the processor time that all of them took, and ``failed`` how many graphs have no label.
+    ``graphs`` and ``content`` are the number and the hash of the requested graphs; ``bytes`` and ``file_graphs`` are
+    the size and the number of graphs of the file, which may be a longer one that was there already. If the labels lie
+    in separate files, ``labels`` is the list of files, one per labeller, ``label_seconds`` the processor time of all
+    labellers, and ``failed`` the number of graphs without a label.
     """
     from graphbench.data.build.generation import ensure_split
     from graphbench.data.build.limits import apply_limit
@@ -81,7 +82,7 @@ def _about_labels(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print what was generated."""
+    """Print the generated splits and their files."""
     if as_json:
         print_json(list(rows))
         return

@@ -1,4 +1,4 @@
-"""Commands on recorded labels: what solvers did, as files that other machines can use."""
+"""Commands on recorded labels: outcomes of solvers, as files that other machines can use."""
 
 from __future__ import annotations
 

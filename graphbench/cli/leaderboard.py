@@ -1,4 +1,4 @@
-"""The commands ``leaderboard`` and ``results``: what stored records say."""
+"""The commands ``leaderboard`` and ``results``, which show stored records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def leaderboard(
         typer.Option(help="Folder of run records; may be repeated.", show_default="the package's baselines/results"),
     ] = None,
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Add the package's records to those of `--records`.")
+        bool, typer.Option("--baselines", help="Add the package's records to the records of `--records`.")
     ] = False,
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .html, .md or .json file.")] = Path(
         "leaderboard"
@@ -39,8 +39,8 @@ def leaderboard(
     """Rank models by run records: self-contained HTML pages, Markdown and JSON.
 
     Per dataset and split, models are ranked by their means over seeds; models that no paired test separates share their
-    ranks. Small runs, and runs whose budget is not stated, have tables of their own. Means over a domain and over the
-    suite are those of ranks and of normalised scores.
+    ranks. Small runs, and runs whose budget is not stated, stand in separate tables. Means over a domain and over the
+    suite are means of ranks and of normalised scores.
     """
     from graphbench.cli.runs import leaderboard_records
     from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json

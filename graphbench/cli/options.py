@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their values stand for."""
+"""Options that several commands share, and the meaning of their values."""
 
 from __future__ import annotations
 

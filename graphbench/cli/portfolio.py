@@ -20,7 +20,7 @@ def portfolio(
         list[Path] | None,
         typer.Option(
             "--tables",
-            help="Files of recorded labels (`graphbench labels export`), whose outcomes are used in place of a split; "
+            help="Files of recorded labels (`graphbench labels export`), whose outcomes are used instead of a split; "
             "may be repeated.",
         ),
     ] = None,

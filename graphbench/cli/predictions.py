@@ -1,4 +1,4 @@
-"""Files of predictions, scored split by split, and the record of a user's own model."""
+"""Files of predictions, scored split by split, and the record of a user's model."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def score_predictions(
         dataset: Id or alias.
         splits: Names of the splits, separated by commas; None for ``test``, or for all that a folder has files of.
         path: A file for one split, or a folder with a file per split.
-        scores: What floating-point predictions are; None for the default of the kind of task.
+        scores: Kind of floating-point predictions (``logit``, ...); None for the default of the kind of task.
         limit: Samples of each split.
-        stated: What a record says of the model; None for no record.
+        stated: The user's statements on the model, for the record; None for no record.
         records: Folder of the record.
         source: Where the data are: further arguments of :class:`graphbench.loader.Loader`.
     """

@@ -33,7 +33,7 @@ def train_seeds(
     Args:
         datasets: Id or alias of the dataset; or several, a group or a glob, whose datasets are trained together.
         model: Name or path of the configuration; None for the domain's default.
-        seeds: Seeds, each trained once on every draw; None for the configuration's own.
+        seeds: Seeds, each trained once on every draw; None for the seed in the configuration.
         data_seeds: Draws of the dataset; None for the canonical one.
         output: Folder of the run; with several seeds or draws, of their folders.
         records: Folder that keeps the records too; written by process 0 alone under ``torchrun``.
@@ -68,7 +68,7 @@ def train_seeds(
 def _with_files(
     dataset: str, model: str | None, source: str, folder: Path | None, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the options of a run on published files: the loaded data, in place of what says where others are."""
+    """Return the options of a run on published files: the loaded data instead of the folder of generated data."""
     from graphbench.data.components.source_choice import sourced_card
     from graphbench.loader import Loader
     from graphbench.tasks.registry import task_of
@@ -102,10 +102,10 @@ def write_report(selector: Sequence[str] | None, records: Path | None, output: P
 
 
 def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path], *, baselines: bool) -> list[RunRecord]:
-    """Return the records of the chosen datasets in some folders; without any, those of the package.
+    """Return the records of the chosen datasets in some folders; without folders, the records of the package.
 
     Args:
-        selector: Datasets; None for all, also those that have no card.
+        selector: Datasets; None for all datasets, with or without a card.
         folders: Folders of records.
         baselines: Whether the package's records are added.
 

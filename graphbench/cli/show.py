@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for scripts."""
+"""The output of commands: tables for people, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that pa
 
 
 def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
-    """Return split -> facts of the largest finished file on this machine; ``labels``, if the task has own ones, too."""
+    """Return split -> facts of the largest finished file on this machine, and of the files of labels."""
     if not (root / card.id).is_dir():  # nothing is there, and no generator need be imported to know it
         return {}
     from graphbench.data.store.layout import dataset_folder, label_folder
@@ -131,7 +131,7 @@ def _sizes(card: Card) -> str:
 
 
 def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the size of what lies on this machine."""
+    """Return the size of the files on this machine."""
     if not files:
         return "-"
     of_labels = (own for facts in files.values() for own in facts.get("labels", ()))
@@ -175,7 +175,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
 
 
 def _facts(c: Card) -> list[tuple[str, str]]:
-    """Return label and text of what stands below the tables of a card."""
+    """Return the labels and texts of the facts below the tables of a card."""
     source = [c.source.paper]
     if c.source.section:
         source.append(f"section {c.source.section}")
@@ -208,7 +208,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
 
 
 def _series_facts(c: Card) -> list[tuple[str, str]]:
-    """Return what samples of a series are."""
+    """Return the facts of a series: its times, its changes and its graph."""
     if c.series is None:
         return []
     changes = ", ".join(f"{output} is that of {state}" for output, state in c.series.changes.items())

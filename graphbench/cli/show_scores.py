@@ -1,4 +1,4 @@
-"""What commands print of scores: tables for people, JSON for scripts."""
+"""The output of scores: tables for people, JSON for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``submit check`` prints: one screen for people, JSON for scripts."""
+"""The output of ``submit check``: one screen for people, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RANKED = "test"
 
 
 def report(submission: SubmissionReport, as_json: bool) -> None:
-    """Print what the check of a submission found."""
+    """Print the findings of the check of a submission."""
     if as_json:
         print_json(submission.to_dict())
         return
@@ -50,7 +50,7 @@ def report(submission: SubmissionReport, as_json: bool) -> None:
 
 
 def _outcome(submission: SubmissionReport, accepted: int) -> str:
-    """Return what becomes of a submission, in a sentence, given the number of datasets without a fault."""
+    """Return the outcome of a submission as a sentence, given the number of datasets without a fault."""
     told = (
         f"{accepted} of {counted(len(submission.datasets), 'dataset')} accepted"
         if submission.datasets
@@ -60,7 +60,7 @@ def _outcome(submission: SubmissionReport, accepted: int) -> str:
         return told
     if submission.datasets and accepted == len(submission.datasets):
         return "not accepted: something is refused that belongs to no dataset above; mend it, or remove it"
-    return f"{told}; mend what is refused, or remove it"
+    return f"{told}; mend the refused results, or remove them"
 
 
 def _table(datasets: Sequence[SubmittedDataset]) -> Table:
@@ -97,7 +97,7 @@ def _spread(deviation: float) -> str:
 
 
 def _print_findings(level: Level, head: str, submission: SubmissionReport) -> None:
-    """Print the findings of one level, those of the whole submission first; what several datasets share once."""
+    """Print the findings of one level: first of the whole submission, then of datasets, a shared finding once."""
     lines = [finding.line for finding in submission.findings if finding.level is level]
     owners: dict[str, list[str]] = {}
     for entry in submission.datasets:
@@ -126,7 +126,7 @@ def _lines_of(findings: Sequence[Finding]) -> list[str]:
 
 
 def _print_sources(submission: SubmissionReport) -> None:
-    """Print what the hashes of the data were compared with, and from what scores were computed."""
+    """Print the sources that the hashes of the data were compared with, and the sources of the scores."""
     places: dict[str, dict[str, list[str]]] = {}
     for entry in submission.datasets:
         for split, where in entry.hashes.items():

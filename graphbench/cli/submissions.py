@@ -1,4 +1,4 @@
-"""The commands ``submit init`` and ``submit check``: results of one's own, made ready for the leaderboard."""
+"""The commands ``submit init`` and ``submit check``: a user's results, made ready for the leaderboard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def init_command(
     ] = None,
     author: Annotated[list[str] | None, typer.Option(help="Name of an author; may be repeated.")] = None,
     licence: Annotated[str, typer.Option(help="Licence of the records and predictions.")] = "CC-BY-4.0",
-    description: Annotated[str, typer.Option(help="What the model is, in a sentence or two.")] = "",
+    description: Annotated[str, typer.Option(help="Description of the model, in a sentence or two.")] = "",
 ) -> None:
     """Begin a submission: write `submission.yaml` with every key explained, and say where predictions go."""
     from graphbench.cli.printing import print_line
@@ -64,8 +64,8 @@ def check_command(
 ) -> None:
     """Check a submission: records and predictions, their data, seeds, splits and budget; recompute the scores.
 
-    Says for each dataset whether it is accepted, why not, and what is missing. Nothing in the folder is run or
-    unpickled, and links are not followed. The exit code is 0 if every dataset is accepted, otherwise 1.
+    The report says for each dataset whether it is accepted, why not, and which results are missing. Nothing in the
+    folder is run or unpickled, and links are not followed. The exit code is 0 if every dataset is accepted, else 1.
     """
     from graphbench.cli import show_submission
     from graphbench.leaderboard.submissions import check_submission

@@ -1,4 +1,4 @@
-"""The commands ``train``, ``evaluate``, ``predict`` and ``report``: their options, and what they call."""
+"""The commands ``train``, ``evaluate``, ``predict`` and ``report``: their options, and the functions that they call."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def evaluate(
     scores: Annotated[
         str | None,
         typer.Option(
-            help="What floating-point predictions are: `probability`, `logit` or `label`.",
+            help="Kind of floating-point predictions: `probability`, `logit` or `label`.",
             show_default="probability; logit for tasks of the kinds solve and select",
         ),
     ] = None,
     model_name: Annotated[
         str | None,
-        typer.Option("--model-name", help="Name of your own model, for the record of its scores; needs `--records`."),
+        typer.Option("--model-name", help="Name of your model, for the record of its scores; needs `--records`."),
     ] = None,
     save_record: Annotated[
         Path | None,
@@ -141,27 +141,27 @@ def evaluate(
             help="Write a record of the scores into this folder, for reports and leaderboards; needs `--model-name`.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of your own model, for the record.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of your model, for the record.")] = 0,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Optimizer steps of your own model, for the record.", show_default="not stated"),
+        typer.Option(min=1, help="Optimizer steps of your model, for the record.", show_default="not stated"),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(min=1, help="Samples per step of your own model, for the record.", show_default="not stated"),
+        typer.Option(min=1, help="Samples per step of your model, for the record.", show_default="not stated"),
     ] = None,
     parameters: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Number of trained parameters of your own model, for the record.", show_default="not stated"
+            min=0, help="Number of trained parameters of your model, for the record.", show_default="not stated"
         ),
     ] = None,
     notes: Annotated[str, typer.Option(help="A note for readers of the record.")] = "",
     protocol: Annotated[
         str | None,
         typer.Option(
-            help="Protocol that your own model was trained by, where a benchmark has several, for the record.",
-            show_default="that of the split train",
+            help="Protocol that your model was trained by, if a benchmark has several, for the record.",
+            show_default="the protocol of the split train",
         ),
     ] = None,
     deterministic: Annotated[
@@ -190,7 +190,7 @@ def evaluate(
 ) -> None:
     """Score a trained run, or files of predictions.
 
-    With `--model-name` and `--records` the scores of your own model are kept in a record for reports and leaderboards.
+    With `--model-name` and `--records` the scores of your model are kept in a record for reports and leaderboards.
     """
     from graphbench.cli import show_scores
     from graphbench.cli.predictions import score_predictions
@@ -206,7 +206,7 @@ def evaluate(
         if data_seed is not None:
             raise typer.BadParameter("a run is scored on the draw it was trained on; leave --data-seed out")
         if save_record is not None or model_name is not None:
-            raise typer.BadParameter("a run has a record of its own; --records and --model-name are for --predictions")
+            raise typer.BadParameter("a run has a record already; --records and --model-name are for --predictions")
         if folder is not None:
             raise typer.BadParameter("a run is scored on the data it was trained on; leave --source and --folder out")
         by_dataset = scores_of_run(Path(target), splits or "test", root=root, limit=limit, device=device)

@@ -277,7 +277,7 @@ def test_a_name_and_a_folder_go_together(folder, root, tmp_path, capsys):
     assert not (tmp_path / "r").exists()
     shutil.copytree(RUNS / "clutrr_gat", tmp_path / "run")
     told = error_of(capsys, "evaluate", tmp_path / "run", "--records", tmp_path / "r", "--model-name", "m")
-    assert "a run has a record of its own; --records and --model-name are for --predictions" in told
+    assert "a run has a record already; --records and --model-name are for --predictions" in told
 
 
 def test_own_models_have_the_protocol_that_they_were_trained_by(root, tmp_path):
