@@ -20,7 +20,7 @@ LEAST_ARRAY_BYTES = 1 << 26
 """Bytes of arrays that are read from a file of any size."""
 
 MOST_GROWTH = 100
-"""How many times its own size a file may unpack to where nothing says how large its arrays should be."""
+"""Largest ratio of the unpacked to the packed size of a file, where the sizes of its arrays are not prescribed."""
 
 _INSTEAD = "write the numbers with numpy.save(file, predictions.numpy())"
 

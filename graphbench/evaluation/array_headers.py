@@ -17,7 +17,7 @@ from graphbench.core.untrusted import open_regular
 MOST_ARRAYS = 256
 _ARRAY_END = ".npy"
 _ARCHIVE_START = b"PK\x03\x04"
-_END = struct.Struct("<4s4H2IH")  # the last record: disks, entries, size and place of the list of entries, comment
+_END = struct.Struct("<4s4H2IH")  # the last record: disks, entries, size and offset of the list of entries, comment
 _LARGE_END = struct.Struct("<4sQ2H2L4Q")  # the same for large archives, followed by a record that says where it is
 _END_START, _LARGE_START, _LOCATOR_SIZE = b"PK\x05\x06", b"PK\x06\x06", 20
 _MAX_COMMENT, _MAX_DIRECTORY = 2**16, 2**20  # bytes
@@ -36,7 +36,7 @@ def require_declared_sizes(path: Path, most_bytes: int) -> int:
         damage_named(path, EvaluationError, "write it again with numpy.save or numpy.savez"),
         open_regular(path) as file,
     ):
-        if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # as numpy.load decides, whatever the file is called
+        if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # numpy.load looks at these bytes alone
             return _bytes_of_archive(path, most_bytes)
         file.seek(0)
         return _bytes_of_array(file, path.stat().st_size, str(path), most_bytes)

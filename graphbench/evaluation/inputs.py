@@ -20,7 +20,7 @@ from graphbench.data.arrays.answers import exact_match
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]
-AS_LOGITS = 'use Evaluator(..., scores="logit")'  # a remedy, which the command line gives as its own option
+AS_LOGITS = 'use Evaluator(..., scores="logit")'  # a remedy, which the command line replaces by its option
 _NUMPY_FLOATS = ("float16", "float32", "float64")
 _LARGEST = 1e140  # of scalars: sums of their squares stay finite
 _MAX_INTEGER = 2**62  # of node numbers and graph indices, which are int64
@@ -132,7 +132,7 @@ def _has_rows(part: Any) -> bool:
 
 
 def as_array(value: Any, name: str) -> Array:
-    """Return an array or tensor, on whatever device and of whatever precision, as an array of numbers.
+    """Return an array or tensor, of any device and precision, as an array of numbers.
 
     Raises:
         EvaluationError: If it is none, some of its values are masked, or it is a tensor without plain numbers (sparse,

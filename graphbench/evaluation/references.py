@@ -29,9 +29,9 @@ class SampleSet:
     hash: str = ""
 
     def is_same(self, other: SampleSet) -> bool:
-        """Return whether two sets are known to be the same samples.
+        """Return whether two sets hold the same samples, judged by their attributes.
 
-        Version, draw and number must agree, and both numbers must be known. Hashes must agree where both are known.
+        Version, draw and number must agree, and neither number may be None. Hashes must agree if both sets have one.
         """
         if self.count is None or (self.version, self.draw, self.count) != (other.version, other.draw, other.count):
             return False

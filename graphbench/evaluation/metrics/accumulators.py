@@ -147,7 +147,7 @@ class GraphRightCounts:
         self.right = self.total = 0
 
     def add(self, items: Items) -> None:
-        """Take one update of bool or integer arrays with known graphs."""
+        """Take one update of bool or integer arrays whose items have graphs."""
         wrong = items.count_per_graph(items.truth != items.predicted)
         self.right += int(np.count_nonzero(wrong == 0))
         self.total += items.num_graphs
@@ -168,7 +168,7 @@ class GraphRightCounts:
 
 
 class GraphF1Sum:
-    """Sum of the graphs' own F1 scores, and the number of graphs."""
+    """Sum of the F1 scores of single graphs, and the number of graphs."""
 
     tally: Tally | None = None
 
@@ -178,7 +178,7 @@ class GraphF1Sum:
         self.total = 0
 
     def add(self, items: Items) -> None:
-        """Take one update of bool arrays with known graphs."""
+        """Take one update of bool arrays whose items have graphs."""
         scores = _f1_of_graphs(items)
         self.sum += float(scores.sum())
         self.total += items.num_graphs

@@ -53,7 +53,7 @@ class Items:
 
     Attributes:
         truth: Targets, ``[items]`` or ``[items, K]``: bool (masks), int64 (classes, pointers) or float64 (scalars);
-            never the caller's own memory, so accumulators may keep them.
+            never a view of the caller's memory, so accumulators may keep them.
         predicted: Predictions, same shape and dtype.
         graph: int64 ``[items]``, the graph of each row, numbered 0, 1, ... without gaps; None if unknown.
         num_graphs: Number of graphs with at least one item; 0 if unknown.

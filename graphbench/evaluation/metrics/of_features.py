@@ -104,7 +104,7 @@ def _refuse_constant_targets(name: str, lowest: NDArray[np.float64], highest: ND
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank of every value, ties sharing the mean of their places; float64 ``[items]``."""
+    """Return the rank of every value, equal values sharing the mean of their ranks; float64 ``[items]``."""
     _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2.0)[inverse]
@@ -135,7 +135,7 @@ _METRICS = (
     ),
     Metric(
         "f1_per_graph", True, 0, 1,
-        "Mean over graphs of each graph's own F1; a graph with no positives, none predicted, counts 1.",
+        "Mean over graphs of the F1 of each graph; a graph with no positives, none predicted, counts 1.",
         _BINARY, GraphF1Sum, _graph_f1, needs_graphs=True,
     ),
     Metric(
