@@ -73,7 +73,7 @@ class Aggregate:
         dataset_version: Version of the dataset card.
         model: Name of the model configuration.
         config_hash: Hash of the common configuration of the runs, in eight hex digits.
-        small: Whether the budget is far below the published one; None where it is not known.
+        small: Whether the budget is far below the published one; None if no budget is stated.
         label: The budget in words.
         protocol: Which data was trained on; None where the benchmark has one way.
         seeds: Seeds of training, ascending.
@@ -112,7 +112,7 @@ class Aggregate:
 
     @property
     def comparable(self) -> bool:
-        """Whether the budget is known to be no smaller than the published one."""
+        """Whether a budget is stated, and is no smaller than the published one."""
         return self.small is False
 
     @property

@@ -18,8 +18,8 @@ class Budget(StrictModel):
     Attributes:
         small: True when budget or data are below the values of the configuration that is shipped under the model's
             name, none is shipped, or it is a small one; such a run is never presented as comparable with published
-            scores. For a user's own model: True when it saw fewer samples than the smallest published budget has, or a
-            split was scored in part; None where its budget is not known.
+            scores. For a user's model: True when it saw fewer samples than the smallest published budget has, or a
+            split was scored in part; None if the user does not state the budget.
         label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
     """
 

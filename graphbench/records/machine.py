@@ -1,4 +1,4 @@
-"""Facts of the system about the machine it runs on."""
+"""Facts of the machine: its name, processors, memory and accelerator."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class PublishedScore(_Strict):
         note: A remark on the number.
         for_all_models: Whether the number is shown with the runs of every model, as scores of people are, and not only
             with the runs of its model.
-        not_comparable: Why a score here is about something else, such as other labels; empty where it is not.
+        not_comparable: Why scores of this package measure something else, e.g. other labels; empty if they do not.
     """
 
     dataset: str
@@ -69,7 +69,8 @@ class PublishedScore(_Strict):
 class _Table(_Strict):
     """A table of a file: cells ``[mean, std]`` of one ``split``, or one value for each of several ``splits``.
 
-    ``not_comparable`` says of datasets, by name or glob, why scores here are about something else.
+    ``not_comparable`` gives for datasets, by name or glob, the reason why scores of this package measure something
+    else.
     """
 
     table: int | None = None

@@ -60,8 +60,8 @@ class RunRecord(StrictModel):
         started: Start of training (UTC).
         wall_seconds: Training time without data generation, in seconds.
         cpu_seconds: Processor time of training in seconds, of all threads and all processes; None where not measured.
-        threads: Threads of each process that computed while training; None where not known.
-        deterministic: Whether neither seed nor chance has any influence on the scores; None where not known, see
+        threads: Threads of each process that computed while training; None if they were not recorded.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None if it was not recorded, see
             :func:`is_deterministic`.
         peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
         throughput_graphs_per_s: Training graphs per second.
@@ -69,7 +69,7 @@ class RunRecord(StrictModel):
         latency_ms_batched: Median milliseconds per graph within a batch.
         curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
         scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
-            stand under their own names (``n256``).
+            stand under the names of the splits (``n256``).
         graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
         scores_stated: Splits whose scores were stated as numbers: nothing says which graphs are behind them.
         replicates: Split -> values of the primary metric under bootstrap weights of its samples, paired between records
@@ -159,7 +159,7 @@ class RunRecord(StrictModel):
         protocol: str | None = None,
         deterministic: bool | None = None,
     ) -> RunRecord:
-        """Return a record of the scores of a user's own model on one dataset, which reports show beside others.
+        """Return a record of the scores of a user's model on one dataset, which reports show beside other records.
 
         ``graphbench evaluate --predictions`` makes its records by the same function. Scores that evaluators return say
         which samples they are of, and are refused where these are not the samples of the splits, each once. Numbers in
@@ -183,8 +183,9 @@ class RunRecord(StrictModel):
                 closed-form fits; None where not stated.
 
         Raises:
-            ResultError: If nothing was scored, a score is not that of its split or of no split that is given, a metric
-                is none of the card's, a score is not finite or outside its metric's range, or a value is refused.
+            ResultError: If nothing was scored, a score belongs to another split than stated or to no given split, a
+                metric is none of the card's, a score is not finite or outside its metric's range, or a value is
+                refused.
         """
         from graphbench.records.stated import Stated
 
@@ -199,7 +200,7 @@ class RunRecord(StrictModel):
         stated: Stated,
         published_samples: int | None = None,
     ) -> RunRecord:
-        """Return the record of scores and of a user's statements about the model; see :meth:`from_scores`."""
+        """Return the record of scores and of a user's statements on the model; see :meth:`from_scores`."""
         from graphbench.records.stated import fields_of_record
 
         try:
@@ -256,10 +257,10 @@ class RunRecord(StrictModel):
 def is_deterministic(record: RunRecord) -> bool:
     """Return whether neither seed nor chance has any influence on a record's scores.
 
-    A model that was trained in steps is never deterministic, whatever the record says: its weights and the order of
-    its samples are drawn. Of an older record, which does not say, it follows from the configuration: estimators that
-    draw no random numbers, such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance
-    may have had an influence.
+    A model that was trained in steps is never deterministic, even if the record says so: its weights and the order of
+    its samples are drawn. An older record does not say it; then the configuration decides: estimators that draw no
+    random numbers, such as k nearest neighbours, are deterministic if they are fitted on all training rows. Without a
+    configuration the function returns False, as chance may have had an influence.
     """
     if record.steps:
         return False

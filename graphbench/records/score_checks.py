@@ -45,8 +45,7 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
     for name, split in splits.items():
         if split.split != name:
             raise ResultError(
-                f"the split given as {name!r} is {split.split!r} of {split.card.address}; give every split under its "
-                "own name"
+                f"the split given as {name!r} is {split.split!r} of {split.card.address}; give it as {split.split!r}"
             )
     datasets = {splits[owner].split_id[:3] for owner in owners.values()}
     if len(datasets) > 1:
@@ -100,7 +99,7 @@ def _check_metrics(name: str, score: Mapping[str, float], card: Card) -> None:
 
 
 def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
-    """Refuse a score whose samples are known and are not the samples of the split, each once."""
+    """Refuse a score that lists its samples, if these are not the samples of the split, each once."""
     for ids in score.samples:
         if ids.split != split.split_id:
             raise ResultError(
@@ -166,8 +165,8 @@ def _check_replicates(name: str, score: Score, split: GraphDataset) -> None:
     seed = bootstrap.replicate_seed(split.card.address, split.split)
     if score.replicate_seed != seed:
         raise ResultError(
-            f"the score of {name} has bootstrap replicates of the seed {score.replicate_seed}, and those of records of "
-            f"{split.card.address} {split.split} have the seed {seed}; call draw_replicates() without a seed"
+            f"the score of {name} has bootstrap replicates of the seed {score.replicate_seed}, and the replicates of "
+            f"records of {split.card.address} {split.split} have the seed {seed}; call draw_replicates() without a seed"
         )
     wrong = [value for value in replicates if not math.isfinite(value)]
     if wrong or any(range_problem(score.primary_name, value) for value in replicates):

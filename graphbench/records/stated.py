@@ -1,4 +1,4 @@
-"""Records of the scores of users' own models, measured against the budget of published ones."""
+"""Records of the scores of users' models, whose budgets are compared with the budgets of published scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not train
 
 @dataclass(frozen=True)
 class Stated:
-    """A user's statements about a model that was not trained by this package.
+    """A user's statements on a model that was not trained by this package.
 
     Attributes:
         model: Its name.
@@ -85,7 +85,7 @@ def fields_of_record(
     Args:
         splits: The splits that were scored, by name.
         scores: Split, or part of one -> its score.
-        stated: The user's statements about the model.
+        stated: The user's statements on the model.
         published_samples: Training samples of the smallest published budget; None looks them up.
 
     Raises:

@@ -51,7 +51,7 @@ COLUMNS = (
 )
 
 
-PRIMARY = "primary"  # in place of a metric's name: the one that the dataset's models are ranked by
+PRIMARY = "primary"  # stands for the metric that the dataset's models are ranked by
 Budgets = Literal["full", "small", "unstated"]
 _SMALL: dict[str, bool | None] = {"full": False, "small": True, "unstated": None}
 
