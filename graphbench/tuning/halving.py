@@ -12,7 +12,7 @@ This module differs from SMAC 2.4.1 as follows (the changes that need private me
   use up the trials, and a rung that waits for results never ends the search.
 * The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and again
   when that budget changes even where the number of observations does not.
-* The default configuration is the first trial, and climbs to the largest budget whatever it costs (unless it fails), so
+* The default configuration is the first trial, and climbs to the largest budget at any cost (unless it fails), so
   that the result can be no worse than the default at the same budget. SMAC can add the default configuration to its
   initial design, as the last one.
 * The first configurations are sampled from a separate random stream. SMAC's initial design and its later random samples
@@ -119,7 +119,7 @@ class _Group:
 
     Attributes:
         configs: The configurations, in the order in which they start.
-        places: How many configurations are still to be added.
+        places: Number of configurations that are still to be added.
         started: How many configurations have started.
         running: Indices of the started configurations without a result.
         costs: Index of a configuration -> cost; None where the trial failed.
@@ -135,7 +135,7 @@ class _Group:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all results are known."""
+        """Whether all configurations were added and have results."""
         return self.places == 0 and len(self.costs) == len(self.configs)
 
     @property
@@ -176,7 +176,7 @@ class RungHyperband(StepwiseHyperband):
         """Return the next trial to start.
 
         Raises:
-            StopIteration: If there is none before another result is known.
+            StopIteration: If there is none before another result arrives.
         """
         if not self.has_started:
             self.has_started = True

@@ -1,6 +1,6 @@
 """The journal of a tuning run: every event as one JSON line, appended and flushed to the disk before work continues.
 
-It is the only source of truth about a run. A process may be killed at any moment: it leaves the whole journal and at
+It is the only source of truth on a run. A process may be killed at any moment: it leaves the whole journal and at
 most one torn last line, which the next process removes. To continue the run, the journal is replayed: a new search
 proposes the same trials, gets the same results, and is then in the state of the old one.
 """

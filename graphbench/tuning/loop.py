@@ -166,7 +166,7 @@ class Loop:
         self._abort_if_all_fail()
 
     def _steps(self, asked: Asked, start: int, folder: Path, outcome: Outcome) -> int:
-        """Return the budget spent in a trial; for a failed trial, the part that is known to be spent."""
+        """Return the budget spent in a trial; for a failed trial, the part up to its last checkpoint."""
         if outcome.steps is not None:
             return outcome.steps
         if outcome.status is Status.SUCCESS:
@@ -181,7 +181,7 @@ class Loop:
         if len(trials) == _MAX_IDENTICAL_FAILURES and len(reasons) == 1 and not trials[0].succeeded:
             raise TuningError(
                 f"the first {_MAX_IDENTICAL_FAILURES} trials failed for the same reason ({trials[0].status}): "
-                f"{trials[0].reason}. What they printed is in {self._output / LOGS}. Correct it and start the same "
+                f"{trials[0].reason}. Their output is in {self._output / LOGS}. Correct it and start the same "
                 "search again: it then starts from its first trial"
             )
 

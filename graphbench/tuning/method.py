@@ -44,7 +44,7 @@ class DatasetMethod:
     """Trains a model of this package on a dataset and returns the cost of its validation; it never opens a test split.
 
     The model's learner decides the unit of a budget (``fidelity``). If a budget counts steps, a configuration is
-    trained along the schedule of the largest budget, whatever the budget of the trial, and is validated at every budget
+    trained along the schedule of the largest budget, also in a trial of a smaller one, and is validated at every budget
     of the ladder in addition to the trainer's regular interval. A promoted configuration therefore continues from its
     checkpoint exactly as if it had been trained to the larger budget at once, bit for bit on a CPU. If a budget counts
     training samples, every trial fits the model from scratch on the first samples of the training split.

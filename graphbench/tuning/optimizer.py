@@ -227,7 +227,7 @@ class Optimizer:
                 f"before the first trial ended; raise it and {again}: it continues"
             )
         return (
-            f"none of {counted(len(trials), 'trial')} succeeded; the first: {trials[0].reason}. What they printed is "
+            f"none of {counted(len(trials), 'trial')} succeeded; the first: {trials[0].reason}. Their output is "
             f"in {self._output / LOGS}. Correct it and {again}: it then starts from its first trial"
         )
 

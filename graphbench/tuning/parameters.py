@@ -81,7 +81,7 @@ class Parameter:
 
     @property
     def has_default(self) -> bool:
-        """Whether the default is known."""
+        """Whether the hyperparameter has a default."""
         return self.default is not None or None in self.values
 
     @property

@@ -59,14 +59,14 @@ class Source:
     lines: Mapping[Place, int] = field(default_factory=dict)
 
     def at(self, place: Place) -> str:
-        """Return file, line and key of a place; a place without a line gets the line of the innermost place around."""
+        """Return file, line and key of a location; a key without a line gets the line of the nearest key around it."""
         enclosing = (place[:length] for length in range(len(place), 0, -1))
         line = next((self.lines[outer] for outer in enclosing if outer in self.lines), None)
         key = dotted(place[1:] if place[:1] == ("space",) else place)
         return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
 
     def refuse(self, place: Place, text: str) -> NoReturn:
-        """Raise a ConfigError that names a place and says why its content is refused."""
+        """Raise a ConfigError that names a location in the file and says why its content is refused."""
         raise ConfigError(f"{self.at(place)}: {text}")
 
 
@@ -110,7 +110,7 @@ def build_space(written: WrittenSpace, source: Source) -> ConfigurationSpace:
     """Return the search space of a written form whose parts are valid separately.
 
     Raises:
-        ConfigError: If the parts do not fit together; the message names the place, the value and the remedy.
+        ConfigError: If the parts do not fit together; the message names the key, the value and the remedy.
     """
     from ConfigSpace.exceptions import ForbiddenValueError
 

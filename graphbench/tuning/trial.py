@@ -39,7 +39,7 @@ class Trial:
         reason: Why it failed: error type, message and the last line of the traceback; empty after success.
         metrics: Further values that the training method reported.
         seconds: Wall time in the worker.
-        steps: Budget spent in this trial; for a failed trial, the part that is known to be spent.
+        steps: Budget spent in this trial; for a failed trial, the part up to its last checkpoint.
         started: When it started, ISO 8601, UTC.
         worker: Host and process that ran it.
         tries: How often it was started; above 1 if a worker was lost.
@@ -130,7 +130,7 @@ def cost_of(score: float, metric: str) -> float:
 
 @dataclass(frozen=True)
 class Measure:
-    """How costs are shown: as scores of the metric of validation, where it is known.
+    """The display of costs: as scores of the metric of validation, if the method names the metric.
 
     Attributes:
         metric: The metric of validation, or ``loss``; None for costs of an unknown metric.

@@ -164,7 +164,7 @@ class Range(StrictModel):
         return value
 
     def entry(self) -> Entry:
-        """Return the entry, without the name; with a quantum that of an ordinal, as ConfigSpace has no steps."""
+        """Return the entry without the name; a range with a quantum gives an ordinal, as ConfigSpace has no steps."""
         (lower, upper), quantum = self.range, self.quantum
         if quantum is None:
             bounds = {"lower": lower, "upper": upper, "log": self.log}
@@ -219,7 +219,7 @@ class Constant(_Values):
 
 
 def _of_known_type(value: Any) -> Any:
-    """Refuse values other than a mapping with a known type; the message of pydantic has no suggestion."""
+    """Refuse values other than a mapping with an existing type; the message of pydantic has no suggestion."""
     if isinstance(value, BaseModel):
         return value
     if not isinstance(value, Mapping):

@@ -16,7 +16,7 @@ from graphbench.tuning.trial import Trial
 
 
 def warnings_of(history: History) -> list[str]:
-    """Return warnings about the result: a largest budget not reached, a score no better than a trivial baseline."""
+    """Return the warnings on the result: a largest budget not reached, a score no better than a trivial baseline."""
     warnings = (unreached_text(history.result), below_floor_text(history, expected_of(history)))
     return [warning for warning in warnings if warning]
 
