@@ -239,7 +239,7 @@ def check_finite(table: Table, graph: NDArray[np.int64] | None) -> None:
     """Refuse NaN and infinities.
 
     Raises:
-        EvaluationError: With the first one and its place.
+        EvaluationError: If there are any; the message gives the first value and its position.
     """
     if table.values.dtype.kind != "f":
         return
@@ -279,7 +279,7 @@ def refuse_overflow(table: Table, dtype: np.dtype[Any]) -> None:
     """Refuse finite predictions that the type of the targets cannot hold: no model whose outputs have it gives them.
 
     Raises:
-        EvaluationError: With the first one and its place.
+        EvaluationError: If there are any; the message gives the first value and its position.
     """
     allowed = f"it overflows {dtype}, the type of the targets; check the model for divergence"
     refuse(table, overflowing(table.values, dtype), allowed)
@@ -289,7 +289,7 @@ def refuse_large(table: Table) -> None:
     """Refuse numbers whose squares overflow.
 
     Raises:
-        EvaluationError: With the first one and its place.
+        EvaluationError: If there are any; the message gives the first value and its position.
     """
     values = table.values
     if values.dtype.kind == "f" and values.dtype.itemsize >= 8:  # smaller ones cannot be that large

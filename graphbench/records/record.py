@@ -258,9 +258,9 @@ def is_deterministic(record: RunRecord) -> bool:
     """Return whether neither seed nor chance has any influence on a record's scores.
 
     A model that was trained in steps is never deterministic, even if the record says so: its weights and the order of
-    its samples are drawn. An older record does not say it; then the configuration decides: estimators that draw no
-    random numbers, such as k nearest neighbours, are deterministic if they are fitted on all training rows. Without a
-    configuration the function returns False, as chance may have had an influence.
+    its samples are drawn. An older record says nothing; then the configuration decides: estimators that draw no random
+    numbers, such as k nearest neighbours, are deterministic if they are fitted on all training rows. In all other cases
+    the function returns False, as chance may have had an influence.
     """
     if record.steps:
         return False
