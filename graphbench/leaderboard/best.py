@@ -1,4 +1,4 @@
-"""The best score of every dataset, for pages about datasets."""
+"""The best score of every dataset, for the pages of the datasets."""
 
 from __future__ import annotations
 

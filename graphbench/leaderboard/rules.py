@@ -11,16 +11,16 @@ RULES: tuple[tuple[str, str], ...] = (
         "scored on the same samples: same version and draw of the dataset, same content hash, same number of "
         "graphs. A row holds the runs of one configuration with one budget; its runs differ in the seed alone. "
         "Small runs (less budget or data than the configuration that is shipped under the model's name, a "
-        "configuration of one's own, or one that is small itself) and runs whose budget is not stated have tables "
-        "of their own. Scores on other draws, older versions or fewer graphs stand in tables of their own, too, "
+        "user's configuration, or a shipped one that is small) and runs whose budget is not stated have separate "
+        "tables. Scores on other draws, older versions or fewer graphs stand in separate tables, too, "
         "and do not count in means over datasets.",
     ),
     (
         "Scores",
         "The mean of the primary metric over the seeds. From three seeds on whose scores differ, the 95 % interval is "
         "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
-        "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and says nothing about other seeds. "
-        "Elsewhere there is none. A run whose scores and bootstrap replicates all equal those of an earlier seed to "
+        "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and leaves the spread over seeds out. "
+        "Elsewhere there is no interval. A run whose scores and bootstrap replicates all equal an earlier seed's to "
         "six digits is a copy: it is dropped, and the row says so. A model without any random number (a solver, a "
         "closed form, nearest neighbours) is deterministic and has one run.",
     ),
@@ -38,7 +38,7 @@ RULES: tuple[tuple[str, str], ...] = (
         "variance over seeds, and the variance over the draw of the test samples by the paired bootstrap (in "
         "replicate r a sample has the same random weight for all models). The squared difference is compared with the "
         "sum of the variances, each times the squared quantile of Student's distribution with its degrees of freedom; "
-        "this holds its level whatever the variances are. The test assumes scores over seeds that are independent and "
+        "this holds its level for all variances. The test assumes scores over seeds that are independent and "
         "nearly normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, "
         "the test samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as "
         "many runs. The first look has two thirds of the level, every later look two thirds of the rest. So removing "
@@ -59,23 +59,23 @@ RULES: tuple[tuple[str, str], ...] = (
         "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
         "ranked. The trivial predictor and the solvers were measured on the samples that the models were scored on. "
         "Where they were measured on others (fewer, more, or an unknown number), they come last, say on how many, and "
-        "are neither drawn nor counted in normalised scores. Published scores are those of the same protocol; they "
+        "are neither drawn nor counted in normalised scores. Published scores follow the same protocol; they "
         "may be of other samples than ours.",
     ),
     (
         "Means over datasets",
         "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
-        "is 0 for the best trivial predictor and 1 for the best known score: that of the best reference solver where "
-        "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
+        "is 0 for the best trivial predictor and 1 for the best known score: the score of the best reference solver "
+        "if it is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
         "Structural rules, which read the graph as models do, are no zero; they stand among the references. It "
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
         "anchors are close decides a mean. Both anchors are measured on the samples that the models were scored on; a "
         "dataset of which nothing was measured on these has no anchors. Datasets without anchors have no normalised "
         "scores and are named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
-        "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
-        "dataset counts once: by the runs of its main protocol, that of the split train. Runs of another of its "
-        "protocols have means of their own, over the domain; runs on files have none.",
+        "datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
+        "dataset counts once: by the runs of its main protocol, the one of the split train. Runs of its other "
+        "protocols have separate means, over the domain; runs on files have none.",
     ),
     (
         "Mean ranks",
@@ -86,14 +86,14 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "Models",
-        "In means over datasets a model is what its configuration is called; its settings may differ from dataset to "
+        "In means over datasets a model is a name of configurations; its settings may differ from dataset to "
         "dataset, as the configuration's file says. Where a dataset has several configurations of a name, the one "
         "with the most datasets keeps the name, unmodified ones first, and the others have digits behind it.",
     ),
     (
         "Cost",
         "Means over the runs of a row, on the devices named beside them. Training time leaves data generation out; "
-        "peak memory is that of the process, or of the GPU where one was used. Times of different devices are not "
+        "peak memory is the memory of the process, or of the GPU if one was used. Times of different devices are not "
         "comparable.",
     ),
 )

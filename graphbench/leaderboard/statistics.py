@@ -1,10 +1,10 @@
 """Intervals of mean scores, tests of the difference of two models, and the ranks that follow from them.
 
 A difference of two models has two sources of chance. The first source is the seed of training: a model that draws
-random numbers is known by its runs with the seeds 0, 1, 2, ... The second source is the draw of the test samples: the
+random numbers has runs with the seeds 0, 1, 2, ... The second source is the draw of the test samples: the
 paired bootstrap measures it, because the weights of the samples in replicate *r* are the same for all models. One test
 covers both sources (:func:`p_value`): it adds the variances, each weighted by the quantile of Student's distribution
-that its degrees of freedom ask for, and holds its level whatever the variances are (Mickey and Brown, Annals of
+that its degrees of freedom ask for, and holds its level for all variances (Mickey and Brown, Annals of
 Mathematical Statistics 37, 1966).
 
 Nobody gains by choosing runs. The runs of a learner count in the order of their seeds, from seed 0 up to the first
@@ -61,7 +61,7 @@ class Sample:
         replicates: For every run the score under every bootstrap replicate; a run without bootstrap has an empty tuple.
             No runs at all stand for runs without bootstrap.
         deterministic: Whether no random number has any influence on the score: solvers, closed forms, neighbours.
-        test_samples: Number of test samples behind the scores; None where it is not known.
+        test_samples: Number of test samples behind the scores; None if no record gives the number.
     """
 
     seeds: tuple[int, ...]
@@ -102,7 +102,7 @@ class Comparison:
         seeds: Number of common seeds after which the difference was clearest; 1 for two deterministic models; 0 where
             the two models cannot be compared.
         bootstrap: Whether the test covers the draw of the test samples.
-        difference: Mean score minus that of the best model, of the runs that were compared; None where ``raw_p`` is.
+        difference: Mean score minus the best model's mean score, over the compared runs; None where ``raw_p`` is.
         raw_p: Two-sided p-value of the pair, corrected for the looks; None where the models cannot be compared.
         p: ``raw_p`` corrected by Holm's method for the number of pairs of the table; None where ``raw_p`` is.
     """
@@ -121,7 +121,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The places that a model may have among the ranked models.
+    """The ranks that a model may have among the ranked models.
 
     Attributes:
         best: One more than the number of models that are significantly better.
@@ -133,7 +133,7 @@ class Rank:
 
     @property
     def middle(self) -> float:
-        """Mean of both ends; over all ranked models it sums up to the sum of the places."""
+        """Mean of both ends; over all ranked models it sums up to the sum of the ranks."""
         return (self.best + self.worst) / 2
 
 
@@ -327,8 +327,8 @@ def p_value(difference: float, parts: Sequence[tuple[float, int]]) -> float:
     """Return a two-sided p-value of a difference whose error is the sum of independent normal errors.
 
     It is the p that solves ``difference**2 = sum(t(p)**2 * variance)``, where ``t(p)`` is the two-sided quantile of
-    Student's distribution with the degrees of freedom of each variance. The p-value is never too small, whatever the
-    true variances are: the probability that a normal number exceeds the root of x is convex in x, so by Jensen's
+    Student's distribution with the degrees of freedom of each variance. The p-value is never too small, for all true
+    variances: the probability that a normal number exceeds the root of x is convex in x, so by Jensen's
     inequality the level of the weighted sum is at most the mean of the levels, and each of them is p. (Mickey and
     Brown, 1966, for two means.)
 

@@ -113,7 +113,7 @@ def rank_text(row: Row) -> str:
 
 
 def interval_text(row: Row) -> str:
-    """Return an interval, and over what it is."""
+    """Return an interval, and the quantity that it covers: seeds or test samples."""
     if row.interval is None:
         return ABSENT
     over = "seeds" if row.interval.method == STUDENT else "test samples"
@@ -133,7 +133,7 @@ def _some_seeds(seeds: Sequence[int]) -> str:
 
 
 def against_text(row: Row, board: Board) -> str:
-    """Return what the test says of a model and the ranked model of the best mean, or why the model has no rank."""
+    """Return the result of the test of a model against the best ranked model, or why the model has no rank."""
     comparison = row.against_best
     if row.unranked is not None:
         best = "best mean, " if row.label == board.best and len(board.rows) > 1 else ""
@@ -148,7 +148,7 @@ def against_text(row: Row, board: Board) -> str:
 
 
 def test_text(comparison: Comparison) -> str:
-    """Return what a comparison rests on: ``3 seeds and bootstrap``, ``5 seeds``, or ``bootstrap``."""
+    """Return the sources of a comparison: ``3 seeds and bootstrap``, ``5 seeds``, or ``bootstrap``."""
     seeds = f"{comparison.seeds} seeds" if comparison.seeds > 1 else ""
     return " and ".join(part for part in (seeds, "bootstrap" if comparison.bootstrap else "") if part)
 
@@ -169,7 +169,7 @@ def cost_cells(row: Row) -> tuple[str, str, str, str]:
 
 
 def _training_time(cost: Cost) -> str:
-    """Return the time of training, and the processor time and threads behind it where they are known."""
+    """Return the time of training, with the processor time and threads if they were recorded."""
     if cost.seconds is None:
         return ABSENT
     threads = "" if cost.threads is None else f", {counted(round(cost.threads), 'thread')}"
@@ -246,7 +246,7 @@ def _three_digits(value: float | None) -> str:
 
 
 def group_notes(group: Group) -> list[str]:
-    """Return what must be known to read a group: who is ranked, what is missing."""
+    """Return the notes below a group: which models are ranked, and which datasets are missing."""
     complete = sum(row.rank is not None for row in group.rows)
     datasets = counted(len(group.units), "dataset")
     notes = []
@@ -262,7 +262,7 @@ def group_notes(group: Group) -> list[str]:
 
 
 def missing_text(row: GroupRow) -> str:
-    """Return the datasets that a model has no score on, or those alone that it has; empty where it has all."""
+    """Return a line on the datasets where a model has no score; if most are missing, it lists the others instead."""
     if not row.missing:
         return ""
     if len(row.missing) > len(row.scores):

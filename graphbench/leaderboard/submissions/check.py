@@ -1,4 +1,4 @@
-"""The check of a submission: read every file, compare, recompute scores from predictions, and say what was found."""
+"""The check of a submission: read every file, compare, recompute scores from predictions, and report the findings."""
 
 from __future__ import annotations
 
@@ -143,11 +143,11 @@ class _Check:
                 self.budgets[card.address] = budget
 
     def _require_one_model(self) -> None:
-        """Refuse records of several models; those that the description does not name are refused one by one."""
+        """Refuse records of several models; a description that names the model leaves such records to a later check."""
         models = sorted({record.model for entry in self.entries.values() for record in entry.records})
         if len(models) > 1 and self.description is None:
             named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-            self.report.add(Level.REFUSED, f"the runs are of {len(models)} models ({named}); give each its own folder")
+            self.report.add(Level.REFUSED, f"the runs are of {len(models)} models ({named}); give each one folder")
 
     def _entry(self, card: Card) -> SubmittedDataset:
         self.cards[card.address] = card

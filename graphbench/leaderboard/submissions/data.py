@@ -55,11 +55,11 @@ class CanonicalData:
         return data_fingerprint(card)
 
     def is_of_files(self, card: Card, record: RunRecord) -> bool:
-        """Return whether a record says that its data were read from files, whose hashes are not known here."""
+        """Return whether a record says that its data were read from files, for which this package has no hashes."""
         return source_with_protocol(card.domain, record.protocol) is not None
 
     def hash_of(self, card: Card, split: str, count: int) -> tuple[str, str] | None:
-        """Return the content hash of the first samples of a split, and where it comes from; None if it is not known.
+        """Return the content hash of the first samples of a split, and its source; None if no source gives it.
 
         Args:
             card: The card.

@@ -1,4 +1,4 @@
-"""``submission.yaml``: what a submission says of itself."""
+"""``submission.yaml``: the description of a submission by its authors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Strict(StrictModel):
 
 
 class StatedBudget(_Strict):
-    """What a submission says of the training on one dataset.
+    """The statements of a submission on the training on one dataset.
 
     Attributes:
         steps: Optimizer steps.
@@ -53,8 +53,8 @@ class StatedBudget(_Strict):
         cpu: Name of the processor.
         gpu: Name of the GPU that was trained on.
         gpus: Number of GPUs.
-        limit: The predictions are those of the first samples of each split alone, so many.
-        scores: What floating-point predictions are; None for the default of the kind of task.
+        limit: Number of samples per split, if only the first samples of each split have predictions.
+        scores: Kind of floating-point predictions (``logit``, ...); None for the default of the kind of task.
         protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
         deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
     """
@@ -80,17 +80,17 @@ class StatedBudget(_Strict):
 
 
 class Description(_Strict):
-    """What a submission says of itself.
+    """The description of a submission by its authors.
 
     Attributes:
         schema_version: Version of this format (key ``schema`` in the file).
         model: Name of the model: letters, digits, dots, dashes and underscores.
         authors: Names of the authors.
         licence: Licence under which the records and predictions are given.
-        description: What the model is, in a few sentences.
+        description: Description of the model, in a few sentences.
         code: Address of the code.
         paper: Address of a paper.
-        datasets: Id of a dataset -> what is said of the training on it.
+        datasets: Id of a dataset -> the statements on the training on it.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -105,12 +105,12 @@ class Description(_Strict):
     datasets: Annotated[dict[str, StatedBudget | None], Field(max_length=1000, default_factory=dict)]
 
     def budget(self, dataset: str) -> StatedBudget | None:
-        """Return what is said of the training on a dataset; None where nothing is."""
+        """Return the statements on the training on a dataset; None if the submission makes none."""
         return self.datasets.get(dataset)
 
     @property
     def notes(self) -> str:
-        """What a record says of the submission, in one line."""
+        """The line that records of the submission repeat: description, authors and links."""
         about = " ".join(self.description.split())
         parts = [about, f"by {', '.join(self.authors)}"]
         parts += [f"{name} {value}" for name, value in (("code", self.code), ("paper", self.paper)) if value]

@@ -1,4 +1,4 @@
-"""What the check of a submission finds, dataset by dataset."""
+"""The findings of the check of a submission, dataset by dataset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Level(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What becomes of the results on a dataset."""
+    """The outcome of the check of the results on a dataset."""
 
     ACCEPTED = "accepted"
     WITH_REMARKS = "accepted with remarks"
@@ -32,12 +32,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found.
+    """One finding of the check: a fault, a remark or a gap.
 
     Attributes:
         level: How much it matters.
-        text: What it is, and what to do about it; every character in it can be printed.
-        file: The file that it is about, below the folder of the submission; empty where it is about none.
+        text: The fault and its remedy; every character of the text can be printed.
+        file: The file with the fault, below the folder of the submission; empty if the fault concerns no single file.
     """
 
     level: Level
@@ -61,12 +61,12 @@ class SubmittedDataset:
 
     Attributes:
         dataset: Id of the dataset, with its task.
-        findings: What was found.
-        records: The records of its runs, those of predictions among them.
+        findings: The findings on the dataset.
+        records: The records of its runs, including the records made from predictions.
         recomputed: Seeds whose scores were computed from predictions, with the splits.
         lost: Seeds whose predictions were refused, so that the scores are without them.
         complete: Split that was scored -> whether all of its samples were, in every run.
-        hashes: Split -> what its data hash was compared with; empty where it was compared with nothing.
+        hashes: Split -> the source that its data hash was compared with; empty if there was no source.
         primary: Name of the metric that ranks models.
         scoreable: Number of splits that could be scored: all but the splits to train on.
     """
@@ -95,7 +95,7 @@ class SubmittedDataset:
 
     @property
     def verdict(self) -> Verdict:
-        """What becomes of the results; without any they are refused."""
+        """The outcome of the check; without records the results are refused."""
         if self.of_level(Level.REFUSED) or not self.records:
             return Verdict.REFUSED
         return Verdict.WITH_REMARKS if self.of_level(Level.REMARK) else Verdict.ACCEPTED
@@ -137,13 +137,13 @@ class SubmittedDataset:
 
 @dataclass
 class SubmissionReport:
-    """What the check of a submission found.
+    """The findings of the check of a submission.
 
     Attributes:
         folder: The folder.
         model: Name of the model; empty where the submission does not say.
         authors: Its authors.
-        findings: What was found that belongs to no dataset.
+        findings: The findings that belong to no dataset.
         datasets: The results by dataset, in the order of their ids.
         unread: Number of files that are neither description, record nor predictions.
         written: Records that were written.

@@ -1,4 +1,4 @@
-"""The files of a submission: found without following links, and sorted by what they are."""
+"""The files of a submission: listed without following links, and sorted into description, records and predictions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class UnsafeFolder(ResultError):
 
 
 def contents_of(folder: Path) -> Contents:
-    """Return the files of a submission, by what they are; hidden files and folders are left out.
+    """Return the files of a submission, sorted by kind; hidden files and folders are left out.
 
     Raises:
         UnsafeFolder: If there is a link, a special file, or a name that is refused; or there are more than
@@ -93,7 +93,7 @@ def contents_of(folder: Path) -> Contents:
 
 
 def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, seeds: dict[Path, SeedFolder]) -> None:
-    """Add the folder of a file of predictions, or the reason why it has no place."""
+    """Add the folder of a file of predictions, or the reason why the file lies in no folder of a seed."""
     name = contents.name_of(path)
     if len(parts) < 4:
         contents.faults[name] = f"predictions lie in {_LAYOUT}; move the file there"

@@ -27,13 +27,14 @@ _MOST_NAMED = 4
 
 
 def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None, notes: str | None = None) -> None:
-    """Add what is wrong with the runs on a dataset, or missing from them, to its findings.
+    """Add the faults and gaps of the runs on a dataset to its findings.
 
     Args:
         entry: The dataset, with its records.
         card: Its card.
-        stated: What the submission says of the training.
-        notes: What it says of itself, which records of own models repeat; None if there is no description.
+        stated: The statements of the submission on the training.
+        notes: The line that records of the submission repeat, see :attr:`Description.notes`; None if there is no
+            description.
     """
     if not entry.records:
         return
@@ -59,7 +60,7 @@ def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -
         stated_values = record.replicates.get(split, values)
         pairs = zip(stated_values, values, strict=False)
         if len(stated_values) != len(values) or not all(math.isclose(a, b, **_AGREE) for a, b in pairs):
-            return f"the bootstrap replicates of {split} in the record are not those that the predictions give"
+            return f"the bootstrap replicates of {split} in the record differ from the predictions'"
     return None
 
 
@@ -129,7 +130,7 @@ def _check_configurations(entry: SubmittedDataset) -> None:
     entry.add(
         Level.REFUSED,
         f"the runs have {len(hashes)} configurations, which differ in {named or 'their data'}; submit the runs of one, "
-        "or each under a model name of its own",
+        "or each under a separate model name",
     )
 
 
@@ -177,7 +178,7 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
 
 
 def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
-    """Remark on a mean score below that of a predictor that knows nothing; often the order or a sign is wrong.
+    """Remark on a mean score below the score of a trivial predictor; often the order or a sign is wrong.
 
     Rules that read the graph do not count: an honest model may be worse than such a rule.
     """
@@ -190,8 +191,8 @@ def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
     if (mean < value) if METRICS[entry.primary].higher_is_better else (mean > value):
         entry.add(
             Level.REMARK,
-            f"{entry.primary} of {RANKED} is {mean:.4g}, worse than that of the best trivial predictor "
-            f"({name.replace('_', ' ')}, {value:.4g}); check the order of the predictions and what they stand for",
+            f"{entry.primary} of {RANKED} is {mean:.4g}, worse than the score of the best trivial predictor "
+            f"({name.replace('_', ' ')}, {value:.4g}); check the order and the kind of the predictions",
         )
 
 
@@ -221,17 +222,17 @@ def _check_budget(entry: SubmittedDataset, card: Card, stated: StatedBudget | No
 
 
 def _check_predictions(entry: SubmittedDataset) -> None:
-    """Say which scores are those of the records alone, as there are no predictions of them."""
+    """Report the scores that were taken from the records, as the submission has no predictions for them."""
     without = [seed for seed in entry.seeds if not entry.recomputed.get(seed)]
     if without:
-        entry.add(Level.MISSING, f"no predictions of {_seeds_text(without)}, so the scores are those of the records")
+        entry.add(Level.MISSING, f"no predictions of {_seeds_text(without)}, so the scores come from the records")
     for split in entry.complete:
         scored = [record.seed for record in entry.records if split in record.scores]
         lacking = sorted({seed for seed in scored if split not in entry.recomputed.get(seed, (split,))})
         if lacking:
             entry.add(
                 Level.REMARK if split == RANKED else Level.MISSING,
-                f"no predictions of {split} of {_seeds_text(lacking)}, so its scores are those of the records",
+                f"no predictions of {split} of {_seeds_text(lacking)}, so its scores come from the records",
             )
 
 

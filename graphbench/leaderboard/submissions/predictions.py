@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from graphbench.tasks.base import Task
 
 MOST_ARRAY_BYTES = 2**32
-LEAST_ARRAY_BYTES = 2**22  # that are always read, whatever the split
-SPARE = 32  # times what one float64 number per item and column takes
+LEAST_ARRAY_BYTES = 2**22  # are always allowed, for every split
+SPARE = 32  # times the size of one float64 number per item and column
 MOST_TEXT_BYTES = 2**28
 MOST_FILE_BYTES = 2**24  # of a file with a single answer
 MOST_DECODING = 1000  # of a number among a decoder's settings
@@ -48,7 +48,7 @@ class ScoredSeed:
         files: Split -> file of its predictions.
         used: Split -> the data.
         scores: Split, or part of one -> its score.
-        warnings: What the library warned of.
+        warnings: The warnings that the library logged.
     """
 
     card: Card
@@ -110,7 +110,7 @@ def score_folder(
     Args:
         folder: The folder of the files.
         card: The card of the dataset.
-        stated: What the submission says of the dataset: a limit, and what floating-point predictions are.
+        stated: The statements of the submission: a limit, and the kind of floating-point predictions.
         data: The data.
         record: The record of the same run, if there is one, with whose decoder scores become solutions.
         like: A record whose samples were scored; the first ones of each split where no limit is stated.
@@ -175,7 +175,7 @@ def _settings_of(record: RunRecord | None) -> dict[str, Any]:
 
 
 def most_array_bytes(split: GraphDataset) -> int:
-    """Return the largest size in bytes of arrays of predictions for a split, a multiple of what they can need.
+    """Return the largest allowed size in bytes of arrays of predictions for a split, a multiple of the usual size.
 
     They need one row per graph, node or edge for every output, as float64 numbers; rollouts have one per lead time.
     """
@@ -194,7 +194,7 @@ def require_readable(path: Path, samples: int, most_bytes: int = MOST_ARRAY_BYTE
         most_bytes: The largest size of arrays.
 
     Raises:
-        EvaluationError: With what is too large.
+        EvaluationError: If a file is too large; the message names the file.
     """
     if path.is_dir():
         for file in path.iterdir():
@@ -242,7 +242,7 @@ def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None)
             SAME_LIMIT, "write `limit:` for the dataset in submission.yaml if they are of its first samples alone"
         )
         raise EvaluationError(words if file.name in words else f"{file.name}: {words}") from error
-    except Exception as error:  # whatever a hostile file makes numpy, zlib or a judge raise
+    except Exception as error:  # hostile files make numpy, zlib and verifiers raise errors of any class
         raise EvaluationError(
             f"{file.name} cannot be scored: {type(error).__name__}: {shown(error, 200)}; write it with numpy.save, or "
             "one answer per line"
@@ -251,7 +251,7 @@ def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None)
 
 @contextmanager
 def _warnings_noted() -> Iterator[list[str]]:
-    """Collect what the library warns of, instead of logging it."""
+    """Collect the warnings of the library instead of logging them."""
     noted: list[str] = []
 
     class Collector(logging.Handler):

@@ -1,4 +1,4 @@
-"""Checks of one record: its file, and what it says against the card and the data."""
+"""Checks of one record: of its file, and of its content against the card and the data."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def read_submitted(path: Path) -> SubmittedRecord:
     """Return the record of a file that strangers wrote.
 
     Raises:
-        ResultError: If the file is too large, is no strict JSON, follows no known format, was changed after it was
-            written, or has a value that is refused.
+        ResultError: If the file is too large, is no strict JSON, has no format of this package, was changed after it
+            was written, or has a value that is refused.
     """
     try:
         payload: Any = strict_json(path, MOST_BYTES)
@@ -78,7 +78,7 @@ def split_of(card: Card, name: str) -> str | None:
 
 
 def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: CanonicalData) -> bool:
-    """Add what is wrong with a record to the findings of its dataset; return whether it can be accepted.
+    """Add the faults of a record to the findings of its dataset; return whether the record can be accepted.
 
     Args:
         record: The record.
@@ -147,7 +147,7 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
 
 
 def smaller_than_full(record: RunRecord, card: Card) -> str | None:
-    """Return why a run of ``graphbench train`` has no full budget, by its own configuration; None if it has one.
+    """Return why a run of ``graphbench train`` has no full budget, by its configuration; None if it has one.
 
     The budget of the configuration that is shipped under the model's name counts, not the one that the record states.
     """
@@ -213,7 +213,7 @@ def _check_data(record: RunRecord, name: str, card: Card, entry: SubmittedDatase
     if record.data_fingerprint != expected:
         entry.add(
             Level.REFUSED,
-            f"its data have the fingerprint {record.data_fingerprint or 'none'!r:.80}, those of {card.address} have "
+            f"its data have the fingerprint {record.data_fingerprint or 'none'!r:.80}, but {card.address} has "
             f"{expected!r:.80}: another generator, other parameters or labels, or a limit; use the data that "
             f"`graphbench generate {card.address}` makes",
             name,
@@ -244,7 +244,7 @@ def _check_hash(
     if stated != known:
         entry.add(
             Level.REFUSED,
-            f"the data hash of {split} is {stated[:_SHOWN]!r}, that of {where} is {known[:_SHOWN]!r} for the first "
+            f"the data hash of {split} is {stated[:_SHOWN]!r}, but {where} have {known[:_SHOWN]!r} for the first "
             f"{count:,} samples: other data were scored, or in another order; score the data that "
             f"`graphbench generate {card.address}` makes",
             name,

@@ -17,16 +17,16 @@ from graphbench.leaderboard.submissions.groups import RANKED
 from graphbench.records.record import MODEL_NAME, MODEL_NAME_RULE
 
 _HEAD = """\
-# What this submission says of itself. `graphbench submit check` reads it, and says what is missing.
+# The description of this submission. `graphbench submit check` reads it, and lists missing entries.
 schema: 1
 model: {model}  # letters, digits, dots, dashes and underscores
 authors: {authors}  # required: one name or more
 licence: {licence}  # of the records and predictions
-description: {description}  # what the model is, in a sentence or two
+description: {description}  # of the model, in a sentence or two
 # code: https://...   # optional
 # paper: https://...  # optional
 
-# What was spent on each dataset. All of it is optional; what is left out is listed as not stated.
+# The budget of each dataset. All keys are optional; keys that are left out are listed as not stated.
 datasets:
 """
 _DATASET = """\
@@ -38,7 +38,7 @@ _DATASET = """\
     # gpu: NVIDIA A100        # or cpu: ...; gpus: 2 for several
     # limit: 1000             # only if the predictions are of the first samples of each split alone
     # deterministic: true     # only if neither seed nor chance has any influence on the scores
-    # scores: logit           # only if floating-point predictions are not what {kind} tasks expect
+    # scores: logit           # only if floating-point predictions are not of the kind that {kind} tasks expect
 """
 
 
@@ -59,7 +59,7 @@ def start_submission(
         datasets: Ids or aliases of the datasets, with their tasks.
         authors: Names of the authors.
         licence: Licence of the records and predictions.
-        description: What the model is.
+        description: Description of the model.
 
     Raises:
         ResultError: If the folder has a description already or cannot be written to, or the name of the model is
@@ -90,7 +90,7 @@ def start_submission(
 
 
 def _about(card: Card) -> str:
-    """Return what may be said of the training on a dataset, as comments of YAML."""
+    """Return the optional keys on the training on a dataset, as comments of YAML."""
     from graphbench.tasks.registry import task_of
 
     main, *others = task_of(card).protocols
@@ -101,7 +101,7 @@ def _about(card: Card) -> str:
 
 
 def _place_of(card: Card) -> str:
-    """Return where the predictions of a dataset go, and what they are, in a sentence."""
+    """Return the path and the format of the predictions of a dataset, in a sentence."""
     from graphbench.tasks.registry import task_of
 
     task = task_of(card)

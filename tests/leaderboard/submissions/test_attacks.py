@@ -86,7 +86,7 @@ def test_a_wrong_data_hash(folder, root, check):
     record = record_of(root, splits=("val", "test"))
     saved(record.model_copy(update={"data_hashes": {**record.data_hashes, "test": "ab" * 32}}), folder)
     found = refusal(check)
-    assert "the data hash of test is 'abababababab', that of the data here is" in found
+    assert "the data hash of test is 'abababababab', but the data here have" in found
     assert "data hash of val" not in found
 
 
@@ -94,7 +94,7 @@ def test_another_version_fingerprint_draw_and_dataset(folder, root, check):
     record = record_of(root)
     for change, fault in [
         ({"dataset_version": 9}, "it is of version 9 of algoreas/toy_trees, whose version is 1"),
-        ({"data_fingerprint": "v1-000000000000"}, "its data have the fingerprint 'v1-000000000000', those of"),
+        ({"data_fingerprint": "v1-000000000000"}, "its data have the fingerprint 'v1-000000000000', but "),
         ({"data_fingerprint": ""}, "its data have the fingerprint 'none'"),
         ({"data_seed": 5}, "its data have the fingerprint"),
         ({"dataset": "co/toy_graphs"}, "it is of 'co/toy_graphs', whose full id is 'co/toy_graphs:mis_size'"),
@@ -230,7 +230,7 @@ def test_scores_without_their_predictions_are_those_of_the_records(folder, check
     for seed in range(3):
         (place_of(folder, seed=seed) / "test.npz").unlink()
     report = check()
-    assert "no predictions of test of seeds 0, 1, 2, so its scores are those of the records" in told(report, "remark")
+    assert "no predictions of test of seeds 0, 1, 2, so its scores come from the records" in told(report, "remark")
     assert set(report.datasets[0].recomputed.values()) == {("val",)}
 
 
@@ -283,7 +283,7 @@ def test_runs_of_several_configurations(folder, root, check):
     assert "the runs have 2 configurations, which differ in config.lr, steps; submit the runs of one" in refusal(check)
     (folder / "submission.yaml").unlink()
     saved(record_of(root, 1, model="other"), folder)
-    assert "the runs are of 2 models (mine, other); give each its own folder" in refusal(check)
+    assert "the runs are of 2 models (mine, other); give each one folder" in refusal(check)
 
 
 def test_a_budget_that_contradicts_the_record(folder, root, check):
@@ -674,7 +674,7 @@ def test_scores_below_the_best_trivial_predictor_are_remarked_on(folder, check, 
 
     monkeypatch.setattr(groups, "best_floor", lambda *_, **__: ("all_positive", 0.75))
     np.savez(place_of(folder) / "test.npz", y_pred=~targets("test"))
-    assert "worse than that of the best trivial predictor (all positive, 0.75)" in told(check(), "remark")
+    assert "worse than the score of the best trivial predictor (all positive, 0.75)" in told(check(), "remark")
     predict(folder, targets, seeds=range(1))
     assert "trivial" not in told(check(), "remark")
 

@@ -89,7 +89,7 @@ def test_replicates_beside_predictions_must_agree_with_them(folder, targets, che
     save_record(record.model_copy(update={"replicates": {"test": forged}}), path=path)
     report = check()
     assert not report.accepted
-    assert "the bootstrap replicates of test in the record are not those that the predictions give" in told(report)
+    assert "the bootstrap replicates of test in the record differ from the predictions'" in told(report)
     save_record(record.model_copy(update={"replicates": {}}), path=path)  # records of older versions have none
     assert check().accepted
 
@@ -122,7 +122,7 @@ def test_records_alone_are_accepted_as_they_are_stated(folder, root, check):
     report = check()
     (entry,) = report.datasets
     assert report.accepted and entry.values("test") == [0.25] * 3 and not entry.recomputed
-    assert "no predictions of seeds 0, 1, 2, so the scores are those of the records" in told(report, "missing")
+    assert "no predictions of seeds 0, 1, 2, so the scores come from the records" in told(report, "missing")
 
 
 def test_solutions_are_decoded_as_the_record_says(folder, root, check):
@@ -201,7 +201,7 @@ def test_hashes_are_compared_with_the_records_of_the_package_where_data_are_miss
     assert report.accepted and set(report.datasets[0].hashes.values()) == {"the records of graphbench"}
     for path in tmp_path.glob("*.json"):
         edited(path, lambda content: content["data_hashes"].update(test="0" * 64))
-    assert "the data hash of test is '000000000000', that of the records of graphbench is" in told(
+    assert "the data hash of test is '000000000000', but the records of graphbench have" in told(
         check_submission(tmp_path, root=tmp_path / "nothing")
     )
 
