@@ -155,7 +155,7 @@ def test_an_error_in_a_function_of_the_domain_is_a_failed_row(part, monkeypatch,
     outcome = verify("algoreas/mst_easy", root=tmp_path, samples=4, splits=("val",), progress=False)
     (row,) = outcome.failures
     what = {"statistics": "statistics of algoreas.mst", "check": "check of algoreas.mst"}
-    words = what.get(part, "check of what algoreas.mst holds out")
+    words = what.get(part, "hold-out check of algoreas.mst")
     assert row.detail == f"the {words} raised IndexError: index 20 is out of bounds"
 
 
@@ -190,7 +190,7 @@ def test_a_spoiled_graph_of_a_file_with_a_right_checksum_is_found(tmp_path):
     manifest.add_file(path.name, {**manifest.entry(path.name), "content": samples_hash(arrays)}, {})
     (failure,) = verify("mst_easy", root=tmp_path, samples=1, splits=("val",), progress=False).failures
     assert failure.check == "stored file"
-    assert failure.detail == f"stored graph 50 is not what the card draws; delete {path} and it will be rebuilt"
+    assert failure.detail == f"stored graph 50 is not the card's graph; delete {path} and it will be rebuilt"
 
 
 def test_redrawn_graphs_among_the_first_are_no_damage(make_card, tmp_path, monkeypatch):
@@ -212,7 +212,7 @@ def test_stored_first_graphs_are_compared_with_the_card(monkeypatch, tmp_path):
     monkeypatch.setitem(catalog().cards, card.id, changed)
     failures = verify("mst_easy", root=tmp_path, samples=1, splits=("val",), progress=False).failures
     assert {failure.check for failure in failures} == {"first samples", "stored file"}
-    assert "the first 64 stored graphs are not those of the card" in failures[1].detail
+    assert "the first 64 stored graphs differ from the graphs of the card" in failures[1].detail
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def plot_ood(
         labels: Names of the runs; None derives the names from these runs alone.
 
     Raises:
-        ResultError: If there are no runs, runs of several datasets, or no split of known size.
+        ResultError: If there are no runs, runs of several datasets, or no split with a size of graphs.
     """
     datasets = sorted({runs.dataset for runs in results})
     if len(datasets) != 1:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SOLVERS = (
     "A solver is a reference program with knowledge of the task, such as an exact algorithm or a table of rules "
-    "extracted from the training data. It is not a trained model; its score shows what such a program reaches."
+    "extracted from the training data. It is not a trained model; its score shows the level of such programs."
 )
 
 

@@ -37,7 +37,7 @@ def ask(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return the result of a function that a domain brings.
 
     Args:
-        what: What the function is, e.g. ``check of algoreas.mst``.
+        what: Name of the function for messages, e.g. ``check of algoreas.mst``.
         function: The function.
         arguments: Its arguments.
 
@@ -53,7 +53,7 @@ def ask(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def compare_hash(recomputed: str, pinned: str | None, count: int, may_follow: bool) -> str:
-    """Compare the hash of the first graphs, or of their labels, with that of the card.
+    """Compare the hash of the first graphs, or of their labels, with the hash on the card.
 
     Args:
         recomputed: The hash of the samples that were drawn.

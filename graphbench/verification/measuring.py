@@ -54,7 +54,7 @@ def first_samples(card: Card, split: str) -> Samples:
 
 def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
     """Return the number of samples for statistics: fewer if graphs are large or slow to draw."""
-    work = generator.shard_size(generator.parse(card, split))  # a number of graphs of about constant cost
+    work = generator.shard_size(generator.parse(card, split))  # a number of graphs whose cost is nearly constant
     most = min(int(_STATISTICS_NODES / float(first.num_nodes.mean())), 30 * work)
     return min(card.split(split).count, max(FIRST, most))
 
@@ -66,7 +66,7 @@ def describe(generator: Generator, parameters: Any, samples: Samples, graph: Sam
         generator: The generator.
         parameters: Its parameters.
         samples: The samples, not packed.
-        graph: The graph that all samples share, of a series; None where every sample has its own.
+        graph: The graph that all samples of a series share; None if every sample has a separate graph.
     """
     own = generator.statistics(parameters, samples)
     places = np.arange(len(samples)) if graph is None else np.zeros(len(samples), np.int64)
@@ -88,16 +88,16 @@ def measure(
 ) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
-    Hashes and statistics are those of samples that are drawn anew, except for simulators, whose bits depend on the
-    machine: their samples are read from the files, whole splits. Scores are measured on the samples of files, as models
-    are scored.
+    Hashes and statistics are measured on samples that are drawn anew. The bits of simulators depend on the machine, so
+    their samples are read from the files, whole splits. Scores are measured on the samples of files, as models are
+    scored.
 
     Args:
         card: The card.
         progress: Show a progress bar; None for terminals only.
         root: Folder of the datasets, where files are built that are missing. None builds them in a temporary folder,
-            but for simulated datasets and for tasks whose scores refer to facts of the training split: those are read
-            from the usual folder.
+            except for simulated datasets and for tasks whose scores refer to facts of the training split: their files
+            are read from the usual folder.
         samples: Numbers of samples to score trivial predictors and solvers on, beside the usual number; see ``Counts``.
     """
     whole, card = card, card.graphs

@@ -74,8 +74,8 @@ def verify(
 
     The card: its metrics can score its outputs, its generator accepts every split, and edges are directed as declared.
     Per split: the bytes of the first samples against the card; the first samples and a random subset of the stored file
-    (if there is one) against regenerated ones, and its checksum; structure and labels against networkx and SciPy; what
-    is held out of training; uniqueness; mean statistics against the card's. For tasks with labellers, also: bytes and
+    (if there is one) against regenerated ones, and its checksum; structure and labels against networkx and SciPy; the
+    hold-outs of training; uniqueness; mean statistics against the card's. For tasks with labellers, also: bytes and
     statistics of the labels against the card's, all solutions with an independent checker, and a random subset of the
     stored labels against recomputed ones. Between splits: no common graphs.
 
@@ -164,7 +164,7 @@ class _SplitChecks:
         self.count = card.split(split).count
         self.first = first_samples(card, split)
         nodes = float(self.first.num_nodes.mean())
-        work = self.generator.shard_size(self.parameters)  # a number of graphs of about constant cost
+        work = self.generator.shard_size(self.parameters)  # a number of graphs whose cost is nearly constant
         self.sample_size = min(self.count, samples or max(4, min(int(_NODE_BUDGET / nodes), 4 * work)))
         self.statistics_size = statistics_size(card, split, self.generator, self.first)
 
@@ -221,7 +221,7 @@ class _SplitChecks:
         recomputed = arrays_hash(samples.part(self.card.graph_schema, 0, few))
         pinned = self.measured.first_samples.get(self.split, recomputed)
         if first_drawn and few == len(self.first) and recomputed != pinned:
-            raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
+            raise CheckFailed(f"the first {few} stored graphs differ from the graphs of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs regenerated and equal"
 
     def _require_environment(self, name: str) -> None:
@@ -239,7 +239,7 @@ class _SplitChecks:
         again = task.draw(np.full(_REDRAWS, index), attempts)
         wanted = arrays_hash(stored)
         if not any(arrays_hash(again.part(self.card.graph_schema, a, a + 1)) == wanted for a in range(_REDRAWS)):
-            raise CheckFailed(f"stored graph {index} is not what the card draws; delete {path} and it will be rebuilt")
+            raise CheckFailed(f"stored graph {index} is not the card's graph; delete {path} and it will be rebuilt")
 
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""
@@ -256,7 +256,7 @@ class _SplitChecks:
         if self.generator.hold_outs is None:
             return
         try:
-            count, name = len(self.sample), f"check of what {self.generator.name} holds out"
+            count, name = len(self.sample), f"hold-out check of {self.generator.name}"
             sample = unpacked(self.card.graph_schema, self.sample)
             claims = ask(name, self.generator.hold_outs, self.parameters, sample)
         except (CheckFailed, GraphBenchError) as failure:
@@ -283,12 +283,12 @@ class _SplitChecks:
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors.
 
-        Where bits depend on the machine, as those of simulated series do, the card's are of all samples, which the
-        first ones need not resemble.
+        If the bits of a dataset depend on the machine, as for simulated series, the card's statistics are of all
+        samples; the first samples need not resemble them.
         """
         drawn, where = (self.many, "drawn") if self.generator.environment is None else self.stored_or_drawn
         if self.generator.environment is not None and where == "drawn" and len(drawn) < self.count:
-            raise CheckSkipped("statistics are those of all samples; build the split first: graphbench generate")
+            raise CheckSkipped("the card's statistics are of all samples; build the split first: graphbench generate")
         many = unpacked(self.card.graph_schema, drawn)
         maker = self.generator
         recomputed = ask(f"statistics of {maker.name}", describe, maker, self.parameters, many, self.shared)
@@ -301,7 +301,7 @@ class _SplitChecks:
 
     @property
     def stored_or_drawn(self) -> tuple[Samples, str]:
-        """All stored samples, or those drawn for the statistics if none are stored; and which of the two."""
+        """All stored samples, or the samples drawn for the statistics if none are stored; and a word for the source."""
         name = find_file(self.split, 1, self.folder)
         return (
             (self.many, "drawn")
