@@ -1,4 +1,4 @@
-"""Public conformance checks, for our own tests and for anyone who adds a dataset or a model."""
+"""Public conformance checks, for the tests of this package and for anyone who adds a dataset or a model."""
 
 from __future__ import annotations
 

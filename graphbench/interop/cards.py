@@ -1,4 +1,4 @@
-"""The card of whatever an adapter is given."""
+"""The card behind the argument of an adapter: an id, a card, a split or ``Splits``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Splits as ``datasets.Dataset`` of Hugging Face, one row per graph, and back.
 
-The columns are Arrow arrays over the split's own arrays and offsets: what lies at nodes, and graphs, is not copied, and
+The columns are Arrow arrays over the arrays and offsets of the split: values of nodes and graphs are not copied, and
 no Python object is made per graph. A row has ``num_nodes``, ``edge_index`` (two lists, both directions of undirected
 edges as neighbouring columns, as in ``Data``) and one column per feature: a value at the graph, a list with one value
 per node or per column of ``edge_index``. Values have the types of the store. Of complete graphs all pairs are edges,
@@ -124,7 +124,7 @@ def hf_reader(of: Any) -> Reader:
 
 def _libraries() -> tuple[Any, Any]:
     try:
-        import datasets.features  # of the library: any folder named datasets, as that of our cards, can be imported
+        import datasets.features  # of the library: a folder named datasets, such as our cards', can be imported
         import pyarrow
     except ImportError as error:
         raise MissingDependency(

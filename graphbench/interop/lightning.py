@@ -1,7 +1,7 @@
 """A dataset as a ``LightningDataModule``.
 
-This module imports Lightning, as the class derives from one of its own; ``graphbench.interop.DataModule`` loads it on
-first use.
+This module imports Lightning, whose ``LightningDataModule`` is the base class; ``graphbench.interop.DataModule`` loads
+the module on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ImportError as error:
 
 
 class EpochBatches:
-    """The batches of a split, for Lightning: every iteration is one epoch, each with its own order.
+    """The batches of a split, for Lightning: every iteration is one epoch, each in a new order.
 
     With several processes each takes its share of every batch, so the graphs of a split are divided among them.
 

@@ -109,7 +109,7 @@ def from_networkx(graph: networkx.Graph, of: Any) -> Data:
 
 
 def _one_arc_each(arcs: NDArray[np.int64], edata: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Return the places of one arc of every undirected edge, the one from the smaller node, in their order.
+    """Return the positions of one arc of every undirected edge, the arc from the smaller node, in their order.
 
     Raises:
         ArgumentError: If an arc lacks its reverse, or a feature differs between them.

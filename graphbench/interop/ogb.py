@@ -1,8 +1,8 @@
 """The interface of the Open Graph Benchmark over graphbench's datasets, so that a script needs one changed import.
 
 ``from ogb.graphproppred import PygGraphPropPredDataset, Evaluator`` becomes ``from graphbench.interop.ogb import ...``,
-and the name of the dataset is one of ours. The package ``ogb`` is not needed. Datasets that predict values of graphs
-have it exactly as in ogb; those that predict values of nodes or edges have one row per node or edge in ``y``.
+and the name of the dataset is one of ours. The package ``ogb`` is not needed. If a dataset predicts values of graphs,
+``y`` is exactly as in ogb; if it predicts values of nodes or edges, ``y`` has one row per node or edge.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Facts:
         task_type: ``regression``, ``binary classification`` or ``multiclass classification``.
         eval_metric: Name of the metric that ranks models.
         num_classes: Classes of the target; 2 for masks; -1 for regression, as in ogb.
-        level: ``graph``, ``node`` or ``edge``: what a row of ``y`` belongs to.
+        level: ``graph``, ``node`` or ``edge``: the kind of item that a row of ``y`` describes.
     """
 
     def __init__(self, of: Any) -> None:
@@ -87,7 +87,7 @@ class PygGraphPropPredDataset(Dataset):  # type: ignore[misc]
         num_tasks: Columns of ``y``.
         task_type: ``regression``, ``binary classification`` or ``multiclass classification``.
         eval_metric: Name of the metric that ranks models.
-        level: ``graph``, ``node`` or ``edge``: what a row of ``y`` belongs to.
+        level: ``graph``, ``node`` or ``edge``: the kind of item that a row of ``y`` describes.
         splits: The ``Splits`` behind it.
 
     Raises:
@@ -146,12 +146,12 @@ class Evaluator:
 
     Args:
         name: Id or alias of the dataset.
-        scores: What floating-point predictions of masks are; ``logit`` by default, as ogb's models return them.
+        scores: Kind of floating-point predictions of masks; ``logit`` by default, as ogb's models return logits.
 
     Attributes:
         name: Address of the dataset.
         num_tasks: Columns of ``y_true`` and ``y_pred``.
-        eval_metric: Name of the metric that ranks models, a key of what :meth:`eval` returns.
+        eval_metric: Name of the metric that ranks models, a key of the dictionary from :meth:`eval`.
 
     Raises:
         ArgumentError: If the dataset has no counterpart in ogb.
@@ -182,7 +182,7 @@ class Evaluator:
         return score.to_dict()
 
     def _outputs(self, key: str, values: Any) -> Any:
-        """Return values as the evaluator takes them: those of each output, or of the only one."""
+        """Return values as the evaluator takes them: output -> values, or the values of the only output."""
         array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
         if not isinstance(array, np.ndarray) or array.ndim != 2:
             what = f"shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__

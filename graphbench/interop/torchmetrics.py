@@ -1,7 +1,7 @@
 """The evaluator of a dataset as a metric of torchmetrics.
 
-This module imports torchmetrics, as the class derives from one of its own; ``graphbench.interop.EvaluatorMetric`` loads
-it on first use.
+This module imports torchmetrics, whose ``Metric`` is the base class; ``graphbench.interop.EvaluatorMetric`` loads the
+module on first use.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
     ``compute`` returns metric -> float64 scalar, the primary one first, the same numbers as the evaluator; with
     ``only`` a single scalar, which Lightning can log as an object. Scores of batches are never averaged.
 
-    With several processes (``torch.distributed``) every process keeps what it was given on the CPU, and ``compute``,
-    which all of them must call, gathers it: the score is that of all graphs together, exactly, as not every metric is
-    a function of sums. Memory grows with the predictions in this case, and in this case alone.
+    With several processes (``torch.distributed``) every process keeps its targets and predictions on the CPU, and
+    ``compute``, which all processes must call, gathers them. The score is then exactly the score of all graphs
+    together, which sums of the processes would not give for every metric. Memory grows with the predictions in this
+    case alone.
 
     Args:
         dataset: Id or alias of the dataset, its card, or an evaluator.
@@ -83,7 +84,7 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
         return self._as_tensors(self.score())
 
     def score(self) -> Score:
-        """Return what :meth:`compute` does as a ``Score``, with the numbers of items and graphs."""
+        """Return the values of :meth:`compute` as a ``Score``, with the numbers of items and graphs."""
         count = _processes()
         if count == 1:
             return self.evaluator.compute()
