@@ -71,7 +71,7 @@ def marks(places: NDArray[np.int64], num_nodes: NDArray[np.int64]) -> NDArray[np
     """Return 1 at one person of every puzzle, 0 at the others; uint8 ``[V]``.
 
     Args:
-        places: int64 ``[S]``, the person, numbered within the puzzle.
+        places: int64 ``[S]``, the number of a person within the puzzle.
         num_nodes: int64 ``[S]``, people per puzzle.
     """
     flags = np.zeros(int(num_nodes.sum()), np.uint8)

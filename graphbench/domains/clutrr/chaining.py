@@ -82,7 +82,7 @@ def chain_backward(
         num_people: Number of people.
         in_story: ``bool[N]``, False on entry; True for the people of the path on exit.
         composition: ``int8[11, 11]``, the rules.
-        path: ``int64[k + 1]``, the two people asked about on entry; filled.
+        path: ``int64[k + 1]``, on entry the two people of the question; filled on exit.
         groundings: Scratch.
     """
     stuck = np.zeros(k, np.bool_)
@@ -114,7 +114,7 @@ def chain_backward(
 def draw_question(
     state: NDArray[np.uint64], relations: NDArray[np.int8], num_people: int, wanted: int, path: NDArray[np.int64]
 ) -> bool:
-    """Draw two people to ask about into ``path[0]`` and ``path[1]``, and return whether there are any.
+    """Draw the two people of a question into ``path[0]`` and ``path[1]``, and return whether there are such people.
 
     Args:
         state: The generator.

@@ -137,5 +137,5 @@ def _text_problems(puzzle: Puzzle, sample: Mapping[str, Any]) -> list[str]:
     number = {name: f"@ent{entity}" for name, entity in zip(names, entities, strict=True)}
     expected = " ".join(number.get(token, token.lower()) for token in tokens_of(sample["story"]))
     if sample["tokens"] != expected:
-        problems.append(f"the tokens {sample['tokens']!r} are not those of the story {sample['story']!r}")
+        problems.append(f"the tokens {sample['tokens']!r} differ from the tokens of the story {sample['story']!r}")
     return problems

@@ -1,6 +1,6 @@
 """The clauses of puzzles: the sequences of relations that a path can have, and the clauses held out of training.
 
-A clause is the sequence of relations along the path from the asking person to the person asked about. A walk is the
+A clause is the sequence of relations along the path from the asking person to the asked person. A walk is the
 same sequence as words, which tell the gender, too.
 """
 
@@ -150,7 +150,7 @@ def clause_of(code: int, k: int) -> Clause:
         ClauseError: If no clause of that length has this number.
     """
     if not 0 <= code < NUM_RELATIONS**k:
-        raise ClauseError(f"clause {code!r} is out of range; those of {k} relations end at {NUM_RELATIONS**k - 1}")
+        raise ClauseError(f"clause {code!r} is out of range; codes of {k} relations end at {NUM_RELATIONS**k - 1}")
     return tuple(NEUTRAL[int(code) // NUM_RELATIONS**digit % NUM_RELATIONS] for digit in reversed(range(k)))
 
 

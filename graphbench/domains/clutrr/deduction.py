@@ -18,8 +18,8 @@ from graphbench.domains.clutrr.rules import rule_set
 Integer = int | np.integer[Any]
 MASKS = 1 << NUM_RELATIONS
 Deduction = tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint16]]
-"""``after[r1, m]``: what follows from r1 and then any relation of mask m; ``before[r2, m]``: from any of m and then r2;
-``back[r]``: the inverse of r. All as masks: ``uint16[11, 2048]`` twice, ``uint16[11]``."""
+"""``after[r1, m]``: the relations that follow from r1 and then any relation of mask m; ``before[r2, m]``: from any
+relation of m and then r2; ``back[r]``: the inverse of r. All as masks: ``uint16[11, 2048]`` twice, ``uint16[11]``."""
 
 
 def deduction_tables(rules: str) -> Deduction:

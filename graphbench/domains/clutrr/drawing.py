@@ -150,7 +150,7 @@ def _order_facts(desk: Desk, num_facts: int) -> None:
 
 @inner
 def _has_one_answer(task: Task, desk: Desk, num_nodes: int, num_facts: int) -> bool:
-    """Return whether the answer is all that the rules derive from the facts about the two people asked about."""
+    """Return whether the rules derive the answer, and nothing else, for the two people of the question."""
     ends, node_of, derived, open_facts = desk.facts[0], desk.node_of, desk.derived, desk.open_facts
     for u in range(num_nodes):
         for v in range(num_nodes):
@@ -257,7 +257,7 @@ def draw_batch(
     Returns:
         ``puzzle`` (``int64[S, 7]``: number of people, of facts, asker, asked, word of the answer, clause, draw),
         ``nodes`` (``int64[V, 2]``: number in the family, gender), ``edges`` (``int64[E, 2]``) and ``labels``
-        (``int64[E, 3]``: word, role, place on the path). Where no draw fits, the number of people is 0 and nothing
+        (``int64[E, 3]``: word, role, position on the path). If no draw fits, the number of people is 0 and nothing
         comes after it.
     """
     num_puzzles = indices.shape[0]

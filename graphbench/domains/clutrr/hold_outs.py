@@ -29,7 +29,7 @@ Frame = tuple[str, ...]
 
 
 def check_hold_outs(parameters: StoryParameters, samples: Samples) -> Mapping[str, tuple[str, list[str]]]:
-    """Return the hold-out claims of a split: name -> the claim about all samples, and the samples that violate it.
+    """Return the hold-out claims of a split: name -> the claim on all samples, and the samples that violate it.
 
     Clauses of two facts are told apart by their words, longer ones by their relations without gender.
     """

@@ -23,7 +23,7 @@ PATH, SUPPORTING, IRRELEVANT, DISCONNECTED = range(4)
 NO_STEP = -1
 _TRIES = 100
 Facts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""``int64[most facts, 2]`` x and y, ``int64[most facts]`` role and place on the path, -1 for noise."""
+"""``int64[most facts, 2]`` x and y, ``int64[most facts]`` role and position on the path, -1 for noise."""
 
 
 def most_additions(k: int) -> int:
@@ -71,7 +71,7 @@ def add_noise(
         in_story: ``bool[N]``, True for the people of the path; set to True for the people of the noise.
         composition: ``int8[11, 11]``, the rules.
         groundings: Scratch of ``pick_middle``.
-        facts: Filled from place k on.
+        facts: Filled from position k on.
     """
     wanted = 1 + below(state, max(1, k // 2))
     if noise == DISCONNECTED:

@@ -62,9 +62,9 @@ def story_problems(puzzle: Puzzle, k: int, rules: str, noise: str) -> list[str]:
     if any(a[1] != b[0] for (a, _), (b, _) in pairwise(path)) or len(set(people)) != k + 1:
         problems.append(f"the path {[fact for fact, _ in path]} is not simple")
     if not people or puzzle.query != (people[0], people[-1]):
-        problems.append(f"the question {puzzle.query} is not about the ends of the path {people}")
+        problems.append(f"the people of the question {puzzle.query} are not the ends of the path {people}")
     if puzzle.clause != tuple(relation_of_word(fact[2]) for fact, _ in path):
-        problems.append(f"the clause is {puzzle.clause}, not that of {[fact for fact, _ in path]}")
+        problems.append(f"the clause {puzzle.clause} differs from the path {[fact for fact, _ in path]}")
     pairs = [fact[:2] for fact in puzzle.facts]
     if pairs != sorted(pairs) or len({frozenset(pair) for pair in pairs}) != len(pairs):
         problems.append(f"the facts {pairs} are not sorted, or tell twice of the same two people")
@@ -73,7 +73,7 @@ def story_problems(puzzle: Puzzle, k: int, rules: str, noise: str) -> list[str]:
     if any(gender_of_word(word) != puzzle.genders[y] for _, y, word in puzzle.facts):
         problems.append("a fact has the wrong gender")
     if any(step != -1 for step, role in zip(puzzle.steps, puzzle.roles, strict=True) if role != "path"):
-        problems.append("noise has a place on the path")
+        problems.append("noise has a position on the path")
     answers = derived(puzzle.edges, rules).get(puzzle.query, set())
     if answers != {relation_of_word(puzzle.answer)}:
         problems.append(f"the answer is {puzzle.answer}, but {sorted(answers)} are derivable")

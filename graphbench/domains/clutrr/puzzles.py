@@ -121,7 +121,7 @@ class Puzzle:
     Attributes:
         facts: (x, y, word): y is the word of x; sorted.
         roles: Per fact ``path``, ``supporting``, ``irrelevant`` or ``disconnected``.
-        steps: Per fact its place on the path, from 0; -1 for noise.
+        steps: Per fact its position on the path, from 0; -1 for noise.
         genders: Per person ``male`` or ``female``.
         query: (x, y): what is y to x?
         answer: The word.
@@ -159,11 +159,11 @@ class Puzzles:
         edges: ``int32[E, 2]``, people x and y of every fact, numbered within the puzzle; sorted by (x, y).
         relation: ``int8[E]``, class number of the word by which y is called as seen from x.
         role: ``int8[E]``: 0 path, 1 supporting, 2 irrelevant, 3 disconnected.
-        step: ``int8[E]``, place on the path, from 0; -1 for noise.
+        step: ``int8[E]``, position on the path, from 0; -1 for noise.
         gender: ``int8[V]``: 0 male, 1 female.
         member: ``int16[V]``, number of the person in the family.
-        asker: ``int64[S]``, who asks.
-        asked: ``int64[S]``, who is asked about.
+        asker: ``int64[S]``, number of the asking person.
+        asked: ``int64[S]``, number of the asked person.
         answer: ``int8[S]``, class number of the word by which ``asked`` is called as seen from ``asker``.
         clause: ``int64[S]``, the relations along the path as ``clause_code`` writes them.
         draw: ``int64[S]``, number of the draw: the family comes from stream ``STORY_STREAM + draw``.

@@ -1,4 +1,4 @@
-"""Stories read back: the facts that a text tells, found by matching wordings, and questions put into words.
+"""Stories read back: the facts of a text, read by matching wordings, and questions put into words.
 
 All forms of all templates stand in one tree of tokens. People are numbered in it in the order in which a group of
 sentences names them, so a text walks down one branch, and no wording begins another: there is one way to read a story.
@@ -26,7 +26,7 @@ _END = ""
 
 
 class Question(NamedTuple):
-    """A question about two people, and its answer.
+    """A question on the relation of two people, and its answer.
 
     Attributes:
         question: "What is Anna to Bob?"
@@ -38,12 +38,12 @@ class Question(NamedTuple):
 
 
 def describe(word: str, asker: str, asked: str) -> Question:
-    """Return a question about the relation of two people, and its answer, in words.
+    """Return a question on the relation of two people, and its answer, in words.
 
     Args:
         word: The word by which ``asker`` calls ``asked``, one of ``WORDS``.
         asker: Name of the asking person.
-        asked: Name of the person asked about.
+        asked: Name of the asked person.
 
     Raises:
         UnknownRelation: If the word is unknown.
@@ -166,7 +166,7 @@ def path_and_facts(
 
     Returns:
         Keys: lower-case tokens, numbers of people in order of first mention, and words of kinship; and for each fact
-        the numbers of x and y and the place of the word among the words of the form.
+        the numbers of x and y and the position of the word among the words of the form.
     """
     keys: list[_Key] = []
     named: list[int] = []

@@ -88,7 +88,7 @@ def solve(
         UnknownRelation: If a fact has an unknown relation.
         UnknownRules: If the set of rules is unknown.
         StoryError: If a fact is not a triple, the question is not a pair, a fact or the question relates a person to
-            itself, or no fact tells of the person asked about.
+            itself, or no fact tells of the asked person.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
@@ -113,12 +113,10 @@ def answer(edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Per
     answers = sorted(solve(facts, query, rules))
     x, y = query
     if len(answers) > 1:
-        raise StoryError(
-            f"the facts give {len(answers)} answers to what {y!r} is to {x!r}: {', '.join(answers)}; need one"
-        )
+        raise StoryError(f"the facts give {len(answers)} relations of {y!r} to {x!r}: {', '.join(answers)}; need one")
     if not answers:
         reason = "but the rules derive no relation" if _are_linked(facts, query) else "as no path of facts joins them"
-        raise StoryError(f"what {y!r} is to {x!r} has no answer, {reason}; add facts")
+        raise StoryError(f"the facts give no relation of {y!r} to {x!r}, {reason}; add facts")
     return answers[0]
 
 
@@ -167,12 +165,12 @@ def _places(people: list[Person], query: Any) -> tuple[int, int]:
         raise StoryError(f"the question is {query!r:.80}; ask for two people, as ('Ann', 'Bob')")
     x, y = query
     if not people:
-        raise StoryError(f"there are no facts to tell what {y!r} is to {x!r}; give some, as ('Ann', 'Bob', 'sibling')")
+        raise StoryError(f"there are no facts on {y!r} and {x!r}; give some, as ('Ann', 'Bob', 'sibling')")
     for person in query:
         if person not in people:
             raise StoryError(f"no fact tells of {person!r}; ask for two of {', '.join(map(repr, people))}")
     if x == y:
-        raise StoryError(f"the question asks what {x!r} is to itself; ask for two people")
+        raise StoryError(f"the question asks for the relation of {x!r} to itself; ask for two people")
     return people.index(x), people.index(y)
 
 

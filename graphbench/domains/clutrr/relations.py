@@ -1,8 +1,8 @@
 """The words of kinship: eleven relations without gender and the twenty-two words for them (Sinha et al., 2019).
 
 A fact ``(x, y, relation)`` reads "y is the relation of x". The word for it tells the gender of y. Relations and words
-are stored as numbers: their places in ``NEUTRAL`` and ``WORDS``, so that ``word // 2`` is the relation and ``word % 2``
-the gender of y.
+are stored as numbers: their positions in ``NEUTRAL`` and ``WORDS``, so that ``word // 2`` is the relation and
+``word % 2`` the gender of y.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UnknownRelation(UnknownName):
 
 
 def relation_number(relation: str) -> int:
-    """Return the place of a relation without gender in ``NEUTRAL``.
+    """Return the position of a relation without gender in ``NEUTRAL``.
 
     Raises:
         UnknownRelation: If the relation is unknown; for a word with gender the message names its relation.
@@ -56,7 +56,7 @@ def relation_number(relation: str) -> int:
 
 
 def word_number(word: str) -> int:
-    """Return the place of a word in ``WORDS``: its class number.
+    """Return the position of a word in ``WORDS``: its class number.
 
     Raises:
         UnknownRelation: If the word is unknown.
@@ -64,7 +64,7 @@ def word_number(word: str) -> int:
     number = _NUMBER_OF_WORD.get(word) if isinstance(word, str) else None
     if number is None:
         near = difflib.get_close_matches(str(word), WORDS, n=1)
-        raise UnknownRelation(f"unknown word {word!r}; {_suggestion(near) or 'known are ' + ', '.join(WORDS)}")
+        raise UnknownRelation(f"unknown word {word!r}; {_suggestion(near) or 'the words are ' + ', '.join(WORDS)}")
     return number
 
 
@@ -110,7 +110,7 @@ def _remedy(relation: object) -> str:
     if isinstance(relation, str) and relation in _NUMBER_OF_WORD:
         return f"; write it without gender: {relation_of_word(str(relation))!r}"
     near = difflib.get_close_matches(str(relation), NEUTRAL, n=1)
-    return f"; {_suggestion(near) or 'known are ' + ', '.join(NEUTRAL)}"
+    return f"; {_suggestion(near) or 'the relations are ' + ', '.join(NEUTRAL)}"
 
 
 def _suggestion(near: list[str]) -> str:

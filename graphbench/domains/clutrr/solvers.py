@@ -1,6 +1,6 @@
 """Reference solvers: an exact reasoner, a left fold, a table of clauses, a guess from two facts, the commonest answer.
 
-Every fact about the person asked about shows the gender, so all solvers but the last need to find only the relation. A
+Every fact on the asked person shows the gender, so all solvers but the last need to find only the relation. A
 solver that follows the path takes the shortest path along the facts: noise never makes a shorter one.
 """
 
@@ -173,7 +173,7 @@ def majority_answer(questions: Questions) -> int:
 
 
 def path_clauses(questions: Questions) -> tuple[Clauses, NDArray[np.int64]]:
-    """Return the relations along the shortest path of every puzzle, and the gender of the person asked about.
+    """Return the relations along the shortest path of every puzzle, and the gender of the asked person.
 
     A puzzle without a path has no relations, and gender 0.
     """
@@ -284,7 +284,7 @@ def _shortest_paths(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the words along the shortest path of each puzzle, -1 behind its end, and its length, 0 for no path.
 
-    The search starts at the person asked about and goes against the direction of the facts. Among shortest paths, it
+    The search starts at the asked person and goes against the direction of the facts. Among shortest paths, it
     takes the path with the earliest facts.
     """
     most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1

@@ -57,7 +57,7 @@ class _Puzzles(NamedTuple):
 
     node_ptr: _Array
     edge_ptr: _Array
-    order: _Array  # place among the edges as given
+    order: _Array  # position among the edges as given
     x: _Array
     y: _Array
     word: _Array
@@ -77,7 +77,7 @@ class _Wording(NamedTuple):
 class _Choices(NamedTuple):
     """The random choices of all puzzles."""
 
-    name: _Array  # [N], place among the names of the gender of the person
+    name: _Array  # [N], position among the names of the gender of the person
     entity: _Array  # [N], number of the person in the tokens
     sentence: _Array  # [E], group of sentences that tells the fact
     groups: _Array  # [E, 3], first fact, number of facts and form of each group, puzzle by puzzle
@@ -112,10 +112,10 @@ def write_stories(
         num_nodes: Integers ``[P]``: people of each puzzle.
         num_edges: Integers ``[P]``: facts of each puzzle.
         edges: Integers ``[E, 2]``: x and y of each fact "y is the ... of x", counted within the puzzle.
-        word: Integers ``[E]``: place in ``WORDS``.
+        word: Integers ``[E]``: position in ``WORDS``.
         gender: Integers ``[N]``: 0 male, 1 female.
         role: Integers ``[E]``: 0 on the path, else noise.
-        step: Integers ``[E]``: place of a fact on the path, from 0; not looked at for noise.
+        step: Integers ``[E]``: position of a fact on the path, from 0; ignored for noise.
         seeds: uint64 ``[P]``.
         part: ``train`` or ``test``: which templates to use.
         max_facts: Facts told together at most: 1, 2 or 3.
@@ -177,7 +177,7 @@ def _puzzles(
     outside = (ends < 0) | (ends >= np.asarray(num_nodes)[puzzle][:, None])
     if outside.any():
         where = puzzle[outside.any(1)][0]
-        raise TextError(f"puzzle {where} has {num_nodes[where]} people, but a fact about person {ends[outside][0]}")
+        raise TextError(f"puzzle {where} has {num_nodes[where]} people, but a fact on person {ends[outside][0]}")
     ends = (ends + node_ptr[puzzle][:, None])[order]
     words, genders = np.asarray(word, np.int64)[order], np.asarray(gender, np.int64)
     x, y = np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])

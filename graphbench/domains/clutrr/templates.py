@@ -1,7 +1,7 @@
 """Wordings of kinship facts, and the names of the people told of: written for this project.
 
 A template tells a chain of one to three facts; ``datasets/clutrr/protocol/templates.yaml`` explains its notation. Once
-the genders of its people are known every pronoun is settled, and a *form* is left: literal text, names, and words of
+the genders of its people are given every pronoun is settled, and a *form* is left: literal text, names, and words of
 kinship. The writer prints forms and the reader matches them.
 """
 
@@ -73,7 +73,7 @@ class Template:
 
     Attributes:
         text: As in the file.
-        relation: Place in ``NEUTRAL`` of the relation it tells; None if it tells any, by two or three facts.
+        relation: Position in ``NEUTRAL`` of the told relation; None if it tells any relation, by two or three facts.
         facts: How many facts it tells: 1, 2 or 3. It names one person more.
     """
 
@@ -149,7 +149,7 @@ class TemplateFile(StrictModel):
     def _all_relations(cls, value: dict[str, _Wordings]) -> dict[str, _Wordings]:
         if set(value) != set(NEUTRAL):
             missing, unknown = sorted(set(NEUTRAL) - set(value)), sorted(set(value) - set(NEUTRAL))
-            raise ValueError(f"the relations must be those of the benchmark; missing {missing}, unknown {unknown}")
+            raise ValueError(f"the relations must equal the benchmark's; missing {missing}, unknown {unknown}")
         for relation, wordings in value.items():
             number = len(wordings.train) + len(wordings.test)
             if number < _FEWEST_WORDINGS:

@@ -120,7 +120,7 @@ def test_answers_are_balanced_and_position_tells_nothing():
         (lambda v: {**v, "asker": v["asked"], "asked": v["asker"]}, "question"),
         (lambda v: {**v, "role": v["role"] + 1}, "is not simple"),
         (lambda v: {**v, "entity": v["entity"] * 0}, "share a name or number"),
-        (lambda v: {**v, "tokens": v["story"]}, "are not those of the story"),
+        (lambda v: {**v, "tokens": v["story"]}, "differ from the tokens of the story"),
         (lambda v: {**v, "story": v["story"][np.roll(np.arange(len(v["story"])), 1)]}, "story"),
         (lambda v: {**v, "story": Texts.of(["Nobody came."] * len(v["story"]))}, "cannot be read"),
     ],

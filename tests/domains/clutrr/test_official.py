@@ -388,8 +388,8 @@ BAD = [
     ("story_edges", "[(0, 1)]", "1 facts, but task_1.2 has 2"),
     ("story_edges", "[(0, 1), (1, 2), (2, 0)]", "3 facts, but task_1.2 has 2 and no noise"),
     ("id", " ", "it is empty"),
-    ("story", "", "it names neither of ('Ann', 'Bob'), who are asked about"),
-    ("story", "Ann met Bob, and [Zoe] met [Cy].", "it names neither of ('Ann', 'Bob'), who are asked about"),
+    ("story", "", "it names neither of ('Ann', 'Bob'), the people of the question"),
+    ("story", "Ann met Bob, and [Zoe] met [Cy].", "it names neither of ('Ann', 'Bob'), the people of the question"),
     ("genders", "Ann:female,Cy:female,Bob:male", "'father' for 'Cy', who is female in 'genders'"),
     ("genders", "Ann:female,Cy:male,Bob:female", "'brother' for 'Bob', who is female in 'genders'"),
     ("story_edges", "[(0, 1), (1, 3)]", "a person who is none of the 3"),
@@ -426,13 +426,15 @@ NOISY = PEOPLE + ",Di:female,Ed:male"
 @pytest.mark.parametrize("kind", [2, 3, 4, 5])
 def test_noise_that_tells_the_answer_is_refused(tmp_path, kind, edge):
     message = failure(write(tmp_path, f"{kind}.2_test.csv", cells(genders=NOISY, noise=[(0, 3), edge], kind=kind)))
-    assert f"column 'story_edges': the fact {edge} is about the two people asked about" in message
+    assert f"column 'story_edges': the fact {edge} relates the two people of the question" in message
 
 
 def test_a_path_that_tells_the_answer_is_refused(tmp_path):
     path = {"words": ("uncle", "brother", "brother"), "genders": "Ann:female,Bob:male,Cy:male,Ed:male"}
     told = cells(**path, target="uncle", story_edges="[(0, 2), (2, 1), (1, 2)]", query_edge="(0, 2)")
-    assert "asked about" in failure(write(tmp_path, "1.3_test.csv", told | {"query": "('Ann', 'Cy')"}))
+    assert "relates the two people of the question" in failure(
+        write(tmp_path, "1.3_test.csv", told | {"query": "('Ann', 'Cy')"})
+    )
 
 
 @pytest.mark.parametrize("column", COLUMNS)

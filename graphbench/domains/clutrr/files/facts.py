@@ -32,7 +32,7 @@ class Fact(NamedTuple):
         edge: The numbers of x and y.
         relation: Class of the word by which y is called as seen from x; :data:`UNKNOWN` where unknown.
         role: 0 path, 1 supporting, 2 irrelevant, 3 disconnected.
-        step: Place on the path, the first one where the path passes the pair twice; -1 for noise.
+        step: Position on the path, the first position if the path passes the pair twice; -1 for noise.
     """
 
     edge: Pair
@@ -53,7 +53,7 @@ def facts_of(row: PublishedRow) -> list[Fact]:
 
 
 def noise_roles(row: PublishedRow) -> list[int]:
-    """Return the role of each noise fact, by its place in the graph (section 3.5 of the paper).
+    """Return the role of each noise fact, by its links in the graph (section 3.5 of the paper).
 
     Noise facts linked by people off the path form one piece, and the number of its people on the path gives its role:
     supporting for two or more, irrelevant for one, disconnected for none.

@@ -327,7 +327,7 @@ _FORMS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
 """Column -> the parser of its cells, and a description of their format."""
 
 
-# The problems of a row, (column, problem) each. Only the first one is reported, so each check relies on those before.
+# The problems of a row, (column, problem) each. Only the first is reported, so a check relies on the checks before it.
 
 
 def _problems_of_people(row: PublishedRow) -> Iterator[tuple[str, str]]:
@@ -347,13 +347,13 @@ def _problems_of_people(row: PublishedRow) -> Iterator[tuple[str, str]]:
     if any(x == y for x, y in row.story_edges):
         yield "story_edges", "a fact about one person"
     if not set(NAME.findall(row.story)) & set(row.query):
-        yield "story", f"it names neither of {row.query}, who are asked about; names stand in square brackets"
+        yield "story", f"it names neither of {row.query}, the people of the question; names stand in square brackets"
 
 
 def _problems_of_facts(row: PublishedRow) -> Iterator[tuple[str, str]]:
     """Yield the problems with the facts.
 
-    The first k facts lead from the asker to the person asked about. No fact tells the answer: the published generator
+    The first k facts lead from the asker to the asked person. No fact tells the answer: the published generator
     never tells the fact in question, nor its reverse.
     """
     k, facts, (asker, asked) = row.k, len(row.story_edges), row.query_edge
@@ -371,7 +371,7 @@ def _problems_of_facts(row: PublishedRow) -> Iterator[tuple[str, str]]:
         yield "story_edges", f"the first {k} facts are no path from {asker} to {asked}, the query"
     for edge in row.story_edges[k if k == 1 else 0 :]:
         if set(edge) == {asker, asked}:
-            yield "story_edges", f"the fact {edge} is about the two people asked about"
+            yield "story_edges", f"the fact {edge} relates the two people of the question"
 
 
 def _problems_of_words(row: PublishedRow) -> Iterator[tuple[str, str]]:
