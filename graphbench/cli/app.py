@@ -206,7 +206,7 @@ def verify(
     ] = None,
     update: Annotated[
         bool,
-        typer.Option("--update", help="Measure again the hashes, statistics and trivial scores that the card states."),
+        typer.Option("--update", help="Measure the hashes, statistics and trivial scores of the card again."),
     ] = False,
     data_seed: DataSeed = 0,
     source: Source = "generated",

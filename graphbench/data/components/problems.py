@@ -31,7 +31,7 @@ class Problem:
         objective: The metric of the objective.
         maximise: Whether larger objectives are better.
         output: The type of a solution, as cards write it.
-        value: Field of the graphs with the objective of the best solution so far; -1 where a graph has none.
+        value: Field of the graphs with the objective of the best known solution; -1 where a graph has none.
         bound: Field with the proved bound of the objective; -1 where a graph has none.
         fields: Further fields of a batch that :attr:`checked` uses if the batch has them.
         checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;

@@ -177,7 +177,7 @@ def _puzzles(
     outside = (ends < 0) | (ends >= np.asarray(num_nodes)[puzzle][:, None])
     if outside.any():
         where = puzzle[outside.any(1)][0]
-        raise TextError(f"puzzle {where} has {num_nodes[where]} people, but a fact on person {ends[outside][0]}")
+        raise TextError(f"puzzle {where} has {num_nodes[where]} people, but a fact names person {ends[outside][0]}")
     ends = (ends + node_ptr[puzzle][:, None])[order]
     words, genders = np.asarray(word, np.int64)[order], np.asarray(gender, np.int64)
     x, y = np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])

@@ -143,7 +143,7 @@ class _Check:
                 self.budgets[card.address] = budget
 
     def _require_one_model(self) -> None:
-        """Refuse records of several models; a description that names the model leaves such records to a later check."""
+        """Refuse records of several models if no description says which model the submission is of."""
         models = sorted({record.model for entry in self.entries.values() for record in entry.records})
         if len(models) > 1 and self.description is None:
             named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphbench.tasks.base import Task
 
 MOST_ARRAY_BYTES = 2**32
-LEAST_ARRAY_BYTES = 2**22  # are always allowed, for every split
+LEAST_ARRAY_BYTES = 2**22  # size that is allowed for every split
 SPARE = 32  # times the size of one float64 number per item and column
 MOST_TEXT_BYTES = 2**28
 MOST_FILE_BYTES = 2**24  # of a file with a single answer

@@ -124,7 +124,7 @@ class ForecastEvaluator(BaseEvaluator):
 
     @property
     def climatology(self) -> Climatology | None:
-        """The climatology of the training split; None if neither the card nor a training split gives it."""
+        """The climatology of the training split; None if none was given and the function for it returns none."""
         if callable(self._climatology):
             self._climatology = self._climatology()
         return self._climatology

@@ -238,7 +238,7 @@ def put(place, value):
         (changed(6, put(0, 5)), "puzzle 0 make no path"),
         (changed(6, lambda c: c + 1), "make no path"),
         (changed(2, put((0, 0), 7)), "puzzle 0 has 3 people.*person 7"),
-        (changed(2, put((0, 1), -1)), "about person -1"),
+        (changed(2, put((0, 1), -1)), "names person -1"),
         (changed(3, lambda c: c[:-1]), "have shapes"),
         (changed(1, put(1, 0)), "have shapes"),
         (changed(6, lambda c: c[::-1].copy(), k=5), "make no path"),
