@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from pydoc import locate
@@ -389,3 +390,34 @@ def test_the_worked_example(name, toy_domain, tmp_path):
     assert {n for n in vars(module) if n.startswith("test_")} >= {name}
     function = getattr(module, name)
     function(**({"tmp_path": tmp_path} if "tmp_path" in function.__code__.co_varnames else {}))
+
+
+# The pictures
+
+
+def test_the_picture_of_the_architecture_shows_the_layers_and_rooms_of_the_import_contracts():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {c["name"]: c for c in project["tool"]["importlinter"]["contracts"]}
+    layers = [layer.strip() for row in contracts["Imports go one way"]["layers"] for layer in row.split("|")]
+    rooms = [room.strip() for row in contracts["The rooms of data"]["layers"] for room in row.split("|")]
+    kinds = [module.rpartition(".")[2] for module in contracts["No kind of task imports another one"]["modules"]]
+    picture = (DOCS / "_static" / "architecture.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r'font-weight="700" fill="#1f3a5f">(\w+)<', picture)
+    assert drawn == [layer for layer in layers if layer != "_version"]
+    assert re.findall(r'font-size="12.5" text-anchor="middle" fill="#1f3a5f">(\w+)<', picture) == [*kinds, *rooms]
+
+
+def test_both_files_of_the_way_of_a_sample_hold_the_same_picture():
+    """The page includes the HTML, in which links and search engines find the text; the SVG can be shown anywhere."""
+    svg, html = ((DOCS / "_static" / f"sample_life.{end}").read_text(encoding="utf-8") for end in ("svg", "html"))
+    assert svg in html
+    for folder in re.findall(r'monospace">([\w/, ]+)<', svg):
+        assert all((ROOT / "graphbench" / name).is_dir() for name in folder.split(", ")), folder
+
+
+def test_the_architecture_page_names_every_import_contract():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    names_of_contracts = [contract["name"] for contract in project["tool"]["importlinter"]["contracts"]]
+    listed = page.partition("## The import contracts")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| ([A-Z][^|]+?) \|", listed, re.MULTILINE) == names_of_contracts
