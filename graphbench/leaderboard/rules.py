@@ -67,7 +67,7 @@ RULES: tuple[tuple[str, str], ...] = (
         "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
         "is 0 for the best trivial predictor and 1 for the best known score: the score of the best reference solver "
         "if it is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
-        "Structural rules, which read the graph as models do, are no zero; they stand among the references. It "
+        "Structural rules, which read the graph as models do, are no zero; they stand among the references. The score "
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
         "anchors are close decides a mean. Both anchors are measured on the samples that the models were scored on; a "
         "dataset of which nothing was measured on these has no anchors. Datasets without anchors have no normalised "

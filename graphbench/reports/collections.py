@@ -30,8 +30,8 @@ _SMALL_MARK = "small run, not comparable"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
 _HASHES = "Digits in brackets distinguish configurations of one name; they identify the setup, see Provenance."
 _MATRIX = (
-    "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets the paper's score of the "
-    "same architecture."
+    "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets the score of the "
+    "same architecture in the paper."
 )
 
 

@@ -184,7 +184,7 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     except RuntimeError as error:
         raise CheckpointError(
             f"the checkpoint does not fit the model: {_differences(model.state_dict(), state) or error}; "
-            "build the model from the run's own config.json"
+            "build the model from the config.json of the run"
         ) from error
 
 

@@ -215,7 +215,8 @@ def other_classes(folder: Path, card: Card) -> str:
     here = source_name(card)
     return (
         f"the run {folder} was trained on {_kind(facts.source)} of {card.address} and cannot be scored on "
-        f"{_kind(here)}: {', '.join(differing)}; train a model on these data (source={here!r}), or score it on its own"
+        f"{_kind(here)}: {', '.join(differing)}; train a model on these data (source={here!r}), or score the run on "
+        f"{_kind(facts.source)}"
     )
 
 

@@ -65,7 +65,7 @@ def test_info_and_verify_are_of_the_files(files, tmp_path, capsys):
     assert outcome["passed"] and rows["k2", "structure and labels"] == "taken from the files, not checked"
     assert ("k2", "held-out clauses") not in rows and rows["test", "first samples"].startswith("6 graphs")
     refusal = run(capsys, "verify", "gen_23", "--update", *common, expect=2).err
-    assert "of generated data; leave --source or --update out" in " ".join(refusal.replace("│", " ").split())
+    assert "on generated data; leave --source or --update out" in " ".join(refusal.replace("│", " ").split())
 
 
 def test_a_run_on_the_files_is_trained_and_scored_on_them(files, tmp_path, capsys):

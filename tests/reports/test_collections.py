@@ -98,7 +98,7 @@ def test_a_matrix_holds_what_was_trained_on_by_what_was_tested_on(tmp_path):
     for page in build_report(records, tmp_path):
         text = page.read_text(encoding="utf-8")
         assert "trained on one kind of noise" in text and "0.8950 ± 0.0071 [1.0000]" in text.replace("\\[", "[")
-        assert "in brackets the paper's score" in text
+        assert "in brackets the score of the same architecture in the paper" in text
 
 
 def test_a_matrix_has_no_classes(tmp_path):
