@@ -241,13 +241,13 @@ def test_replicates_of_generated_answers():
     evaluator = Evaluator("chip_design/aig")
     assert evaluator.primary_sums(evaluator.start())
     from graphbench.evaluation.metrics.bootstrap import replicates, start_tallies
-    from graphbench.tasks.generate.metrics import JudgedSums
+    from graphbench.tasks.generate.metrics import VerdictSums
 
     class Judged:
         reasons, texts, groups = np.zeros(GRAPHS, int), ("",), np.array(["a"] * GRAPHS)
         values = {"quality": RNG.random(GRAPHS), "ands": np.where(RNG.random(GRAPHS) < 0.3, np.nan, 5.0)}  # noqa: RUF012
 
-    sums = JudgedSums()
+    sums = VerdictSums()
     start_tallies([sums], SEED)
     sums.add(Judged)
     for name in Judged.values:
