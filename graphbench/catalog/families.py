@@ -19,6 +19,7 @@ from graphbench.core.validation import Place, explain, keys_at
 from graphbench.core.yaml_text import TOO_DEEP
 
 MEASURED_FOLDER = "measured"
+_EARLIER_TASK_KEYS = {"problem": "options: {problem: ...}", "judge": "options: {verifier: ...}"}
 _SET_BY_PLACE = {
     "id",
     "domain",
@@ -102,10 +103,28 @@ def _with_model(raw: Mapping[str, Any], path: Path, seen: tuple[str, ...] = ()) 
     return merge(_with_model(_mapping(read_yaml(model), str(model), "a card"), model, (*seen, like)), content)
 
 
+def _refuse_earlier_keys(content: Mapping[str, Any], where: str) -> None:
+    """Refuse keys that cards of version 0.2 had under other names; the message says the present name."""
+
+    def refuse(section: Any, keys: Mapping[str, str], place: str = "") -> None:
+        for before, now in keys.items():
+            if isinstance(section, Mapping) and before in section:
+                raise CardError(f"{where}: the key '{place}{before}' has another name now: write {now}")
+
+    refuse(content, {"views": "representations", "spellings": "class_aliases"})
+    refuse(content.get("series"), {"structure": "series.topology"}, "series.")
+    for section, key in (("tasks", _EARLIER_TASK_KEYS), ("representations", {"view": "derived_by"})):
+        entries = content.get(section)
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+            refuse(entry, key, f"{section}.{name}.")
+    refuse(content.get("task"), _EARLIER_TASK_KEYS, "task.")
+
+
 def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
     name = family if variant is None else f"{family}_{variant}"
     where = f"{path} ({domain}/{name})"
     content = dict(raw)
+    _refuse_earlier_keys(content, where)
     for key in _SET_BY_PLACE & set(content):
         raise CardError(f"{where}: the key {key!r} is not for authors: it follows from the file; remove it")
     shared = _mapping(content.pop("parameters", {}), where, "parameters")

@@ -167,8 +167,10 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
     print_line("")
     print_table(_splits(c, files))
     print_line("")
-    for label, text in _facts(c):
-        print_line(f"{label:<11}{text}")
+    facts = list(_facts(c))
+    width = max(10, *(len(label) for label, _ in facts)) + 1
+    for label, text in facts:
+        print_line(f"{label:<{width}}{text}")
     if c.floor or numbers:
         print_line("")
         print_table(_numbers(c, numbers))

@@ -185,9 +185,11 @@ def load_config(
     path = _config_path(domain, model if model is not None else default_model(domain))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
-    base = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
+    sections, of_family = (
+        config_in_current_names({"model": part.model, "training": part.training}) for part in (file, task)
+    )
+    base = merged(sections, of_family)
     reference = base["training"].get("steps")
-    base = config_in_current_names(base)
     changes = with_arguments(config_in_current_names(parse_overrides(overrides)), steps=steps, seed=seed)
     changes["model"] = _of_one_kind(base["model"], changes.get("model", {}), path.stem)
     base["model"] = _without_default_kind(base["model"])

@@ -201,6 +201,8 @@ def find(kind: Literal["topology"], name: str) -> Topology: ...
 def find(kind: Literal["representation"], name: str) -> Representation: ...
 @overload
 def find(kind: Literal["convention"], name: str) -> FieldConvention: ...
+@overload
+def find(kind: Literal["exporter"], name: str) -> Exporter: ...
 def find(kind: Kind, name: str) -> Any:
     """Return a component of a domain by the name that cards and configurations give, ``<domain>.<name>``.
 
@@ -209,7 +211,11 @@ def find(kind: Kind, name: str) -> Any:
     Raises:
         CardError: If the domain or the component does not exist; the message suggests the nearest name.
     """
-    domain, _, short = name.partition(".")
+    if kind not in _FIELDS:
+        raise CardError(
+            f"there is no kind of component {kind!r}{closest(kind, _FIELDS)} (there are {', '.join(_FIELDS)})"
+        )
+    domain, _, short = str(name).partition(".")
     if not (domain.isidentifier() and short.isidentifier()):
         raise CardError(f"{kind} {name!r} is not of the form <domain>.<name>")
     try:

@@ -146,6 +146,8 @@ def features_of_hints(hints: type[tuple[Array, ...]]) -> tuple[Feature, ...]:
         AlgorithmError: If the type of a field names no feature.
     """
     features = []
+    if not (isinstance(hints, type) and hasattr(hints, "_fields")):
+        raise AlgorithmError(f"hints is {hints!r:.80}; give a NamedTuple class with one field per hint")
     for name, annotation in get_type_hints(hints, include_extras=True).items():
         if get_origin(annotation) is not Annotated:
             raise AlgorithmError(

@@ -59,7 +59,13 @@ class GeneratedEvaluator(BaseEvaluator):
         super().__init__(scores, expected_graphs)
         self.verifier = verifier_of(card)
         names = dict.fromkeys((card.metrics.primary, *card.metrics.also))
-        unknown = [name for name in names if name not in self.verifier.metrics or name not in METRICS]
+        unregistered = [name for name in names if name in self.verifier.metrics and name not in METRICS]
+        if unregistered:
+            raise EvaluationError(
+                f"the verifier {self.verifier.name} gives the metric {unregistered[0]!r}, which is not registered; "
+                "register it with graphbench.register_metric and VerdictSums of graphbench.tasks.generate.metrics"
+            )
+        unknown = [name for name in names if name not in self.verifier.metrics]
         if unknown:
             raise EvaluationError(
                 f"the verifier {self.verifier.name} gives no metric {unknown[0]!r}; use some of "
