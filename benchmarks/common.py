@@ -172,9 +172,11 @@ Measure = Callable[[Sizes], Iterable[Row]]
 def finished_record(config: RunConfig, records: Iterable[RunRecord]) -> RunRecord | None:
     """Return the record of a run of this configuration, which holds seed, limit and draw, on the present data."""
     from graphbench import card
+    from graphbench.records.earlier_names import config_for_digests
 
-    current, wanted = card(config.dataset).version, config.to_dict()
-    return next((r for r in records if r.config == wanted and r.dataset_version == current), None)
+    current, wanted = card(config.dataset).version, config_for_digests(config.to_dict())
+    matching = (r for r in records if config_for_digests(r.config) == wanted and r.dataset_version == current)
+    return next(matching, None)
 
 
 def main(name: str, title: str, measure: Measure, settings: Mapping[str, Any]) -> None:

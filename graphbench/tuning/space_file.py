@@ -295,7 +295,8 @@ def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str) -> str 
     owner = next((key for key in keys if name == key or name.startswith(f"{key}.")), None)
     if owner is None:
         section = any(key.startswith(f"{name}.") for key in keys)
-        fault = f"a section of {config.model_name}, not a key" if section else f"no key of {config.model_name}"
+        model = f"{config.dataset.partition('/')[0]}/{config.model_name}"
+        fault = f"a section of {model}, not a key" if section else f"no key of {model}"
         return f"{name!r} is {fault}{closest(name, keys)}"
     if owner != name:
         is_open = keys[owner].annotation == dict[str, Any]
