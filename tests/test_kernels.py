@@ -314,6 +314,7 @@ def all_kernels() -> list[Any]:
     for module in pkgutil.walk_packages(graphbench.__path__, "graphbench."):
         with suppress(ImportError):  # packages that are not installed
             importlib.import_module(module.name)
+    gc.unfreeze()  # the objects of collection are frozen, and the scan must see them
     dispatchers = {thing for thing in gc.get_objects() if issubclass(type(thing), Dispatcher)}
     return [thing for thing in dispatchers if thing.py_func.__module__.startswith("graphbench.")]
 
