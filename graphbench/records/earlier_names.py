@@ -14,6 +14,7 @@ from graphbench.core.errors import ConfigError
 
 _TASK_SECTIONS = ("surrogate", "decoding")  # of ``training`` in earlier versions, now of ``training.task``
 _MODEL_KEYS = {"builder": "environment", "spelling": "tokenizer"}  # of models that generate structures
+_EARLIER_MODEL_KEYS = {now: before for before, now in _MODEL_KEYS.items()}
 _TASK_KEYS = {"problem": "problem", "judge": "verifier"}  # of a card's ``task``, now of ``task.options``
 _CARD_KEYS = {"spellings": "class_aliases", "view": "representation"}
 
@@ -39,7 +40,7 @@ def config_for_digests(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration in the form that digests are taken of, which version 0.2 wrote to files."""
     renamed = dict(config)
     if isinstance(model := config.get("model"), Mapping):
-        renamed["model"] = _renamed(model, {now: before for before, now in _MODEL_KEYS.items()}, "model.")
+        renamed["model"] = _renamed(model, _EARLIER_MODEL_KEYS, "model.")
     training = config.get("training")
     if isinstance(training, Mapping) and isinstance(task := training.get("task"), Mapping):
         others = {name: value for name, value in training.items() if name != "task"}
@@ -81,7 +82,7 @@ def _key_for_digests(key: str) -> str:
         option = key.removeprefix("training.task.")
         is_section = option.partition(".")[0] in _TASK_SECTIONS
         return f"training.{option}" if is_section else f"training.decoding.{option}"
-    return _renamed_key(key, {now: before for before, now in _MODEL_KEYS.items()})
+    return _renamed_key(key, _EARLIER_MODEL_KEYS)
 
 
 def _renamed_key(key: str, names: Mapping[str, str]) -> str:

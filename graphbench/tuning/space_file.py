@@ -127,7 +127,7 @@ class TuningFile(WrittenSpace):
             if self.fidelity != counted:
                 self._source.refuse(("fidelity",), f"the budget of {self.model} counts {counted}; write {counted}")
             for name in self.space:
-                if fault := _fault_of_key(space[name], config, counted):
+                if fault := _fault_of_key(space[name], config, counted, self.model):
                     self._source.refuse(("space", name), fault)
         return space
 
@@ -284,8 +284,15 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
     return spaces[wanted]
 
 
-def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str) -> str | None:
-    """Return why a hyperparameter does not fit the key of its name in a model's configuration; None if it fits."""
+def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str, model: str) -> str | None:
+    """Return why a hyperparameter does not fit the key of its name in a configuration; None if it fits.
+
+    Args:
+        parameter: The hyperparameter.
+        config: The configuration.
+        counted: The unit that budgets count.
+        model: The name of the configuration as the file writes it, for the message.
+    """
     name = parameter.name
     if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
         return f"this key cannot be tuned: {why}"
@@ -295,7 +302,6 @@ def _fault_of_key(parameter: Parameter, config: RunConfig, counted: str) -> str 
     owner = next((key for key in keys if name == key or name.startswith(f"{key}.")), None)
     if owner is None:
         section = any(key.startswith(f"{name}.") for key in keys)
-        model = f"{config.dataset.partition('/')[0]}/{config.model_name}"
         fault = f"a section of {model}, not a key" if section else f"no key of {model}"
         return f"{name!r} is {fault}{closest(name, keys)}"
     if owner != name:

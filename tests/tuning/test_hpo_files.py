@@ -244,7 +244,7 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
             r"'model\.dorpout'.*'model\.dropout'",
         ),
         ("training.lr", "lr", 5, r"'lr' is no key.*'training\.lr'"),
-        ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of algoreas/gin_small"),
+        ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of gin_small"),
         ("model.dropout", "model.positional", 9, r"'model\.positional' is a section"),
         ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value"),
         ("training.lr", "training.steps", 5, "budgets say how long"),

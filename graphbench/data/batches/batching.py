@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.catalog.schema import Schema
 from graphbench.core.ragged import offsets
 from graphbench.data.arrays.quantisation import unpack
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts, take_rows
 from graphbench.data.arrays.trajectories import Trajectories
 
@@ -52,6 +54,12 @@ class FlatGraphs:
     def __len__(self) -> int:
         """Return the number of graphs."""
         return len(self.node_ptr) - 1
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The graphs in the form that the functions of domains take; hints are left out."""
+        nodes, edges = self.node_ptr.astype(np.int64), self.edge_ptr.astype(np.int64)
+        return Samples(nodes[1:] - nodes[:-1], edges[1:] - edges[:-1], self.edges, self.values)
 
     def gather(self, graphs: NDArray[np.int64] | slice) -> dict[str, Any]:
         """Return the fields of a batch of graphs as NumPy arrays.

@@ -20,7 +20,7 @@ from graphbench.core.files import default_root
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_value
 from graphbench.data.batches.batching import BatchPlan, FlatGraphs, empty_batch
-from graphbench.data.batches.layouts import layout_of, samples_of
+from graphbench.data.batches.layouts import layout_of
 from graphbench.data.batches.sample_ids import SampleSize, SplitId, with_ids
 from graphbench.data.components.domain import find, representation_of
 from graphbench.data.store.content import objects_hash, represented_hash, selection_hash
@@ -286,7 +286,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     @property
     def samples(self) -> Samples:
         """The stored graphs of the file, up to the limit and before any selection, as flat arrays with their labels."""
-        return samples_of(self._stored).part(self.card.stored_schema, 0, self._stored_count)
+        return self._stored.samples.part(self.card.stored_schema, 0, self._stored_count)
 
     @property
     def content_hash(self) -> str:

@@ -6,7 +6,6 @@ hints over time, and times of a series. A :class:`~graphbench.data.batches.datas
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,12 +114,8 @@ class RepresentationLayout(GraphLayout):
         return data_of(as_tensors(self._derived(slice(index, index + 1)).gather(slice(0, 1))), self.schema)
 
     def _derived(self, chosen: Chosen) -> FlatGraphs:
-        samples = represented(self._card, self._representation, self._stored_samples, chosen)
+        samples = represented(self._card, self._representation, self.flat.samples, chosen)
         return FlatGraphs(samples.node_ptr, samples.edge_ptr, samples.edges, samples.values, self.schema)
-
-    @cached_property
-    def _stored_samples(self) -> Samples:
-        return samples_of(self.flat)
 
 
 class TrajectoryLayout(GraphLayout):
@@ -172,12 +167,6 @@ def layout_of(card: Card, stored: FlatGraphs, count: int, name: str) -> SampleLa
         return RepresentationLayout(card, representation, stored)
     kind = GraphLayout if stored.hints is None else TrajectoryLayout
     return kind(card.sample_schema, stored)
-
-
-def samples_of(stored: FlatGraphs) -> Samples:
-    """Return stored graphs as the functions of domains take them."""
-    nodes, edges = stored.node_ptr.astype(np.int64), stored.edge_ptr.astype(np.int64)
-    return Samples(nodes[1:] - nodes[:-1], edges[1:] - edges[:-1], stored.edges, stored.values)
 
 
 def data_of(fields: dict[str, Any], schema: Schema, hints: dict[str, torch.Tensor] | None = None) -> Data:

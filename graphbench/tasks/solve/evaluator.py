@@ -210,9 +210,14 @@ def problem_of(card: Card) -> Problem:
     return _named_problem(problem)
 
 
+def _find_problem(name: str) -> Problem:
+    """Return a problem by ``<domain>.<name>``, or by a name that only one domain has."""
+    return find("problem", name if "." in name else full_name("problem", name))
+
+
 def _named_problem(name: str) -> Problem:
     try:
-        return find("problem", name if "." in name else full_name("problem", name))
+        return _find_problem(name)
     except CardError as error:
         raise DecodingError(str(error)) from error
 
@@ -220,7 +225,7 @@ def _named_problem(name: str) -> Problem:
 def _problem_or_none(name: str) -> Problem | None:
     """Return the problem of that name; None where it is the name of something else."""
     try:
-        return None if "/" in name else find("problem", name if "." in name else full_name("problem", name))
+        return None if "/" in name else _find_problem(name)
     except CardError:
         return None
 
