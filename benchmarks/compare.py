@@ -1,7 +1,9 @@
 """Two checkouts of graphbench, measured in turn on this machine: ``python -m benchmarks.compare OTHER [names...]``.
 
-Each benchmark runs in OTHER and here, again and again; a row's value is the best of its rounds, so that what else the
-machine does weighs little. The peers' environments are shared: link ``.benchmarks`` of one checkout to the other's.
+Each benchmark runs in OTHER and here, again and again; a row's value is the best of its rounds, so that other work of
+the machine weighs little. A result file of the same two revisions is continued: its rounds count too. Rows that only
+one checkout measured are listed with it. The peers' environments are shared: link ``.benchmarks`` of one checkout to
+the other's.
 """
 
 from __future__ import annotations
@@ -31,44 +33,76 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     if not (options.other / "benchmarks" / "common.py").is_file():
         parser.error(f"{options.other} is no checkout of graphbench")
-    rows: list[dict[str, Any]] = []
+    result = _started(options.output, options.other)
     for name in options.names or NAMES:
-        found: dict[str, list[list[dict[str, Any]]]] = {"before": [], "after": []}
-        for _ in range(options.rounds):
-            for side, checkout in (("before", options.other.resolve()), ("after", HERE)):
-                found[side].append(_measured(checkout, name))
-        rows += [{"benchmark": name, **row} for row in compared(found["before"], found["after"])]
-        _write(options.output, options.other, options.rounds, rows)
-    for row in rows:
+        measured: dict[str, list[list[dict[str, Any]]]] = {"before": [], "after": []}
+        first = max((len(row["rounds"]["after"]) for row in result["rows"] if row["benchmark"] == name), default=0)
+        for number in range(first, first + options.rounds):
+            checkouts = [("before", options.other.resolve()), ("after", HERE)]
+            for side, checkout in reversed(checkouts) if number % 2 else checkouts:  # the machine may slow down
+                measured[side].append(_measured(checkout, name))
+        rows, unmatched = compared(measured["before"], measured["after"])
+        earlier = {row["what"]: row for row in result["rows"] if row["benchmark"] == name}
+        result["rows"] = [row for row in result["rows"] if row["benchmark"] != name]
+        result["rows"] += [{"benchmark": name, **continued(earlier.pop(row["what"], None), row)} for row in rows]
+        result["rows"] += earlier.values()
+        result["unmatched"] = {**result["unmatched"], **({name: unmatched} if unmatched else {})}
+        _write(options.output, result)
+    for row in result["rows"]:
         mark = "WORSE" if row["worse_by"] > ALLOWED else ""
         values = f"{row['before']:>10.5g} {row['after']:>10.5g} {row['unit']:9}"
         print(f"{row['benchmark']:13} {row['what'][:78]:78} {values} {mark}")
+    for name, quantities in result["unmatched"].items():
+        print(f"{name}: only one checkout measured {', '.join(quantities)}")
 
 
-def compared(before: list[list[dict[str, Any]]], after: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return one row per quantity that both checkouts measured: the best value of each, and how many times worse."""
-    rows = []
-    for row in before[0]:
-        better = min if row["lower_is_better"] else max
-        values = [
-            [r["ours"] for round_ in rounds for r in round_ if r["what"] == row["what"] and r["ours"]]
-            for rounds in (before, after)
+Rows = list[dict[str, Any]]
+
+
+def compared(before: list[Rows], after: list[Rows]) -> tuple[Rows, list[str]]:
+    """Return one row per quantity that both checkouts measured, and the quantities that only one of them measured."""
+    described = {row["what"]: row for round_ in [*before, *after] for row in round_}
+    values = {
+        what: [
+            [r["ours"] for round_ in side for r in round_ if r["what"] == what and r["ours"]]
+            for side in (before, after)
         ]
-        if not all(values):
-            continue
-        old, new = (better(side) for side in values)
-        rows.append(
-            {
-                "what": row["what"],
-                "unit": row["unit"],
-                "lower_is_better": row["lower_is_better"],
-                "before": old,
-                "after": new,
-                "worse_by": round(new / old if row["lower_is_better"] else old / new, 4),
-                "rounds": {"before": values[0], "after": values[1]},
-            }
-        )
-    return rows
+        for what in described
+    }
+    rows = [_row(described[what], *sides) for what, sides in values.items() if all(sides)]
+    return rows, [what for what, sides in values.items() if not all(sides)]
+
+
+def continued(earlier: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row with the rounds of an earlier row of the same quantity before its own; a row names its rounds."""
+    if earlier is None:
+        return row
+    return _row(row, *(earlier["rounds"][side] + row["rounds"][side] for side in ("before", "after")))
+
+
+def _row(quantity: dict[str, Any], before: list[float], after: list[float]) -> dict[str, Any]:
+    """Return the best value of each checkout, and how many times worse the second is."""
+    lower = quantity["lower_is_better"]
+    old, new = (min(side) if lower else max(side) for side in (before, after))
+    return {
+        "what": quantity["what"],
+        "unit": quantity["unit"],
+        "lower_is_better": lower,
+        "before": old,
+        "after": new,
+        "worse_by": round(new / old if lower else old / new, 4),
+        "rounds": {"before": before, "after": after},
+    }
+
+
+def _started(path: Path, other: Path) -> dict[str, Any]:
+    """Return the result of an earlier call for the same two revisions, or an empty one."""
+    revisions = {"before": _revision(other), "after": _revision(HERE)}
+    if path.is_file():
+        earlier: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if all(earlier[side] == revision for side, revision in revisions.items()):
+            return {"unmatched": {}, **earlier}
+    return {**revisions, "rows": [], "unmatched": {}}
 
 
 def _measured(checkout: Path, name: str) -> list[dict[str, Any]]:
@@ -80,18 +114,18 @@ def _measured(checkout: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _write(path: Path, other: Path, rounds: int, rows: list[dict[str, Any]]) -> None:
-    result = {
+def _write(path: Path, result: dict[str, Any]) -> None:
+    described = {
         "title": "Two revisions, measured in turn",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "before": _revision(other),
-        "after": _revision(HERE),
-        "rounds": rounds,
+        "before": result["before"],
+        "after": result["after"],
         "machine": machine(),
         "load_average": [round(value, 2) for value in os.getloadavg()],
-        "rows": rows,
+        "rows": result["rows"],
+        "unmatched": result["unmatched"],
     }
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _revision(checkout: Path) -> str:
