@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.common import FOLDER, NAMES, RESULTS, machine
 
 HERE = FOLDER.parent
+_TINY = 1e-9
 ALLOWED = 1.05  # a value this many times worse than the other checkout's is marked
 
 
@@ -64,7 +65,7 @@ def compared(before: list[Rows], after: list[Rows]) -> tuple[Rows, list[str]]:
     described = {row["what"]: row for round_ in [*before, *after] for row in round_}
     values = {
         what: [
-            [r["ours"] for round_ in side for r in round_ if r["what"] == what and r["ours"]]
+            [r["ours"] for round_ in side for r in round_ if r["what"] == what and r["ours"] is not None]
             for side in (before, after)
         ]
         for what in described
@@ -84,13 +85,14 @@ def _row(quantity: dict[str, Any], before: list[float], after: list[float]) -> d
     """Return the best value of each checkout, and how many times worse the second is."""
     lower = quantity["lower_is_better"]
     old, new = (min(side) if lower else max(side) for side in (before, after))
+    worse, better = (new, old) if lower else (old, new)
     return {
         "what": quantity["what"],
         "unit": quantity["unit"],
         "lower_is_better": lower,
         "before": old,
         "after": new,
-        "worse_by": round(new / old if lower else old / new, 4),
+        "worse_by": 1.0 if old == new else round(worse / max(better, _TINY), 4),
         "rounds": {"before": before, "after": after},
     }
 
