@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.domain import unregister
 from graphbench.data.components.generators import Generator
 from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Verdict, Verifier
+from graphbench.evaluation.metrics import METRICS
 from graphbench.records.record import RunRecord
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
@@ -306,3 +310,31 @@ def test_records_are_of_the_samples_that_were_judged(data):
         evaluator.update(batch, [None] * batch.num_graphs)
     with pytest.raises(ResultError, match="was measured on val"):
         RunRecord.from_scores({"test": data.test}, {"test": evaluator.compute()}, model="nothing")
+
+
+@pytest.fixture
+def example():
+    """Run the example of the page on extensions, which registers a verifier and its metric."""
+    page = Path(__file__).parents[2] / "docs" / "extending.md"
+    section = page.read_text(encoding="utf-8").partition("\n## Verifiers\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    (lines,) = re.findall(r"^```yaml\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    exec(compile(code, "extending.md", "exec"), {"__name__": "networks"})
+    yield yaml.safe_load(lines)
+    unregister("networks")
+    METRICS.remove("mean_edges")
+
+
+def test_the_documented_verifier_scores_its_metric(example, card_of):
+    evaluator = graphbench.Evaluator(card_of(**example))
+    towns = {"towns": np.array([3, 4, 4, 4, 3])}
+    apart = {EDGE_INDEX: [[0, 2], [1, 3]]}
+    answers = [ring(3), ring(4), ring(3), apart, None]
+    score = evaluator.evaluate(towns, answers)
+    assert score.to_dict() == pytest.approx({"correct": 2 / 5, "mean_edges": 7 / 2})
+    assert score.failures == {"wrong towns": 1, "not connected": 1, "no graph": 1}
+    arrays = evaluator.verifier.arrays([{EDGE_INDEX: answer.edge_index.numpy()} for answer in answers[:2]])
+    assert arrays[NODES].tolist() == [3, 4] and arrays[EDGES].tolist() == [3, 4]
+    assert evaluator.evaluate({"towns": np.array([3, 4])}, arrays)["correct"] == 1
+    with pytest.raises(EvaluationError, match="5 samples"):
+        evaluator.evaluate(towns, answers[:2])
