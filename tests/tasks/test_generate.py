@@ -270,6 +270,8 @@ def test_files_of_answers(tmp_path, data):
     )
     assert path.name == "written.npz" and scored(path, tmp_path)["test"] == pytest.approx(800 / 9)
     arrays = dict(np.load(path))
+    of_graphs = dict(np.load(task.write_predictions(tmp_path / "graphs", [whole[:5], whole[5:]])))
+    assert all(np.array_equal(array, arrays[name]) for name, array in of_graphs.items())
     for changes, words in (
         ({NODES: None}, "no array 'num_nodes'"),
         ({NODES: arrays[NODES][:4]}, "4 answers, the split has 9"),

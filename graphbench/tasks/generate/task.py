@@ -16,7 +16,7 @@ from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES, most_unpacked, 
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import are_words, read_texts, require_lines, write_arrays
-from graphbench.tasks.generate.evaluator import GeneratedEvaluator
+from graphbench.tasks.generate.evaluator import GeneratedEvaluator, answers_of
 from graphbench.tasks.generate.files import FlatAnswers, numbered_files
 
 if TYPE_CHECKING:
@@ -162,8 +162,11 @@ class GenerateTask(Task):
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the answers to all samples to a ``.npz`` file, as flat arrays; wrong answers have no node."""
-        parts = [self.verifier.arrays(answers) for answers in predictions]
+        """Write the answers to all samples to a ``.npz`` file, as flat arrays; wrong answers have no node.
+
+        Answers are given in the same forms as to the evaluator.
+        """
+        parts = [self.verifier.arrays(answers_of(answers, self.verifier)) for answers in predictions]
         joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
         return write_arrays(path, joined)
 
