@@ -109,6 +109,9 @@ def hint_layout(algorithm: Algorithm, nodes: int) -> HintLayout:
     return HintLayout(algorithm.hints, nodes)
 
 
+_compiled: dict[tuple[Any, ...], Callable[..., None]] = {}  # algorithm, and kinds of arguments -> compiled function
+
+
 class Runner:
     """Runs one algorithm again and again, recording all runs one after the other in memory that grows as needed.
 
@@ -123,7 +126,6 @@ class Runner:
         self._room = [_FIRST_CAPACITY] * 3
         self._lists = new_lists(*self._room)
         self._states: dict[int, _State] = {}
-        self._compiled: Callable[..., None] | None = None
 
     def run(self, instances: Sequence[Sequence[Any]], places: NDArray[np.int64] | None = None) -> Runs:
         """Run the algorithm on instances of one size.
@@ -145,20 +147,22 @@ class Runner:
         self._used[:] = self._marks[-1]  # a run that raised may have counted changes
         memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
         taken = [a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments]  # a run may write into them
-        if self._compiled is None:
+        kinds = (self.algorithm, *((a.dtype, a.ndim) for a in prepared.arguments))
+        compiled = _compiled.get(kinds)
+        if compiled is None:
             example = (log, *(a[0] for a in taken), hints, *(a[0] for a in outputs.values()))
-            self._compiled = compiled_for(self.algorithm.run, example)
+            compiled = _compiled[kinds] = compiled_for(self.algorithm.run, example)
         results = zip(*outputs.values(), strict=True)
         for i, (instance, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
             memory.fill(0)
-            self._compiled(log, *instance, hints, *result)
+            compiled(log, *instance, hints, *result)
             needed = self._used.tolist()
             while needed[0] > self._room[0] or needed[1] > self._room[1] or needed[2] > self._room[2]:
                 self._grow(needed, max(2.0, count / (i + 1)))
                 memory, log, hints = self._new_state(nodes)
                 for array in result:
                     array.fill(0)
-                self._compiled(log, *(a[i].copy() for a in prepared.arguments), hints, *result)
+                compiled(log, *(a[i].copy() for a in prepared.arguments), hints, *result)
                 needed = self._used.tolist()
             self._marks.append(needed)
         return Runs(np.arange(count) if places is None else places, nodes, prepared.inputs, outputs)
