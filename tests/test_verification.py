@@ -25,7 +25,9 @@ from graphbench.verification.measuring import arrays_hash, measure
 EASY = [id_ for id_ in graphbench.list_datasets("algoreas/*_easy")]
 
 
-@pytest.mark.parametrize("dataset", EASY)
+@pytest.mark.parametrize(
+    "dataset", [pytest.param(id_, marks=pytest.mark.slow) if "max_clique" in id_ else id_ for id_ in EASY]
+)
 def test_shipped_dataset_passes(dataset, tmp_path):
     splits = ("train", "val", "test")
     outcome = verify(dataset, root=tmp_path, samples=12, splits=splits, progress=False)
