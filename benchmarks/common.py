@@ -147,10 +147,11 @@ def _rounded(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much to measure: all of it, or just enough to see that the benchmark runs; and whether on a GPU too."""
+    """How much to measure: all of it, or just enough to see that the benchmark runs; on the CPU, on a GPU, or both."""
 
     quick: bool
     cuda: bool = False
+    cpu: bool = True
 
     def __call__(self, full: int, quick: int) -> int:
         """Return the size to use."""
@@ -184,8 +185,9 @@ def main(name: str, title: str, measure: Measure, settings: Mapping[str, Any]) -
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=title)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, results under .benchmarks/quick/")
     parser.add_argument("--cuda", action="store_true", help="measure on the GPU too (training only)")
+    parser.add_argument("--only-cuda", action="store_true", help="measure on the GPU alone (training only)")
     chosen = parser.parse_args()
-    sizes = Sizes(chosen.quick, chosen.cuda)
+    sizes = Sizes(chosen.quick, chosen.cuda or chosen.only_cuda, not chosen.only_cuda)
     if not measure_and_report(name, title, measure(sizes), settings, quick=sizes.quick):
         sys.exit(1)
 

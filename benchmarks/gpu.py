@@ -1,40 +1,88 @@
-"""Train the paper's baselines at the paper's budget on a GPU, score all splits, keep the records.
+"""Train the paper's baselines at the paper's budget on a GPU, several at once, until a deadline; keep the records.
 
-``python -m benchmarks.gpu`` is the one command: 3 data sets, GIN and GT, 11,880 steps of 256 graphs, one seed. Records
-go to ``baselines/results``, a summary to ``benchmarks/results/gpu.json``. Run it again after an interrupt: finished
-steps are kept, and runs that have their record are not repeated. ``--datasets`` names others, e.g.
-``--datasets sat/small:kissat@vg sat/small:select@vg --models gin --steps 100000``.
+``python -m benchmarks.gpu --minutes 28 --jobs 4 --out FOLDER`` is the one command. Runs start in the order of
+:data:`PLAN`, GT first, and runs that have their record are left out. Each run has a process of its own, and its record
+says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and end; the same command
+continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import FOLDER`` puts the records into
+``baselines/results``) and ``gpu.log``; a summary goes to ``benchmarks/results/gpu.json``.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
+import importlib.util
+import io
+import json
+import os
+import signal
+import subprocess
 import sys
+import tarfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import SCRATCH, Row, finished_record, measure_and_report, row_or_failure
+from benchmarks.common import FOLDER, SCRATCH, Row, finished_record, measure_and_report
 
 if TYPE_CHECKING:
     from graphbench.records.record import RunRecord
+    from graphbench.training.config import RunConfig
 
-DATASETS = ("algoreas/mst_easy", "algoreas/bridges_easy", "algoreas/topological_sort_easy")
-MODELS = ("gin", "gt")
-STEPS = 11_880
+ALGOREAS = ("topological_sort", "mst", "bridges", "steiner_tree", "max_clique", "flow", "max_matching")
+CIRCUITS = ("circuits/converters_5:both",)
+NEEDED = (  # packages that training imports beside the standard library
+    "torch", "torch_geometric", "numpy", "scipy", "h5py", "numba", "networkx", "pydantic", "pydantic_core",
+    "annotated_types", "typing_inspection", "typing_extensions", "yaml", "rich", "filelock", "safetensors", "typer",
+)  # fmt: skip
 SETTINGS = {
-    "budget": "11,880 optimizer steps of 256 graphs, as in the paper, unless stated",
+    "budget": "the configuration's steps, as in the paper, unless stated",
     "scores": "best weights by the validation metric, on the test split; peer: the paper's number",
-    "time": "wall seconds of training, validation and checkpoints included, data generation left out",
+    "time": "wall seconds of training, validation and checkpoints included, data generation left out; runs that "
+    "shared the GPU took longer than they would alone",
 }
+_GRACE = 60.0  # seconds before the deadline at which unfinished runs are asked to end
+_LATEST = 45.0  # seconds they have for a checkpoint
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the plan."""
+
+    dataset: str
+    model: str
+    seed: int = 0
+
+    def __str__(self) -> str:
+        """Return e.g. ``algoreas/mst_easy, gt, seed 0``."""
+        return f"{self.dataset}, {self.model}, seed {self.seed}"
+
+
+def _plan() -> Iterator[Run]:
+    for seed in range(3):
+        for model in ("gt", "gin"):
+            yield from (Run(f"algoreas/{name}_easy", model, seed) for name in ALGOREAS)
+        for model in ("gt", "gin", "gat", "gcn", "deepsets"):
+            yield from (Run(name, model, seed) for name in CIRCUITS)
+
+
+PLAN = tuple(_plan())
 
 
 def main() -> None:
     """Parse the command line and train."""
     options = _parser().parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    if options.imported:
+        sys.exit(_import_records(options.imported, options.results))
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"packages are missing: pip install {' '.join(missing)}")
+    if options.one:
+        dataset, model, seed = options.one
+        _train(options, Run(dataset, model, int(seed)))
+        return
     title = f"Baselines on {_device_name(options.device)}"
     settings = {**SETTINGS, "command": {key: _plain(value) for key, value in vars(options).items()}}
     if not measure_and_report("gpu", title, train_all(options), settings, quick=options.quick):
@@ -43,10 +91,13 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), help="ids or aliases")
-    parser.add_argument("--models", nargs="+", default=list(MODELS), help="configurations in baselines/<domain>/")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="e.g. --seeds 0 1 2")
-    parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps per run")
+    parser.add_argument("--minutes", type=float, help="stop before so many minutes have passed (default: no deadline)")
+    parser.add_argument("--jobs", type=int, default=4, help="runs that share the GPU (default: 4)")
+    parser.add_argument("--out", type=Path, default=SCRATCH / "gpu", help="folder of the archive and the log")
+    parser.add_argument("--datasets", nargs="+", help="ids or aliases (default: those of the plan)")
+    parser.add_argument("--models", nargs="+", help="configurations in baselines/<domain>/ (default: the plan's)")
+    parser.add_argument("--seeds", nargs="+", type=int, help="e.g. --seeds 0 1 2 (default: the plan's)")
+    parser.add_argument("--steps", type=int, help="optimizer steps per run (default: the configuration's)")
     parser.add_argument("--limit", type=int, help="samples per split (such runs are marked small)")
     parser.add_argument("--root", type=Path, help="folder of the data sets (default: the package's)")
     parser.add_argument("--runs", type=Path, default=SCRATCH / "runs", help="folder of checkpoints")
@@ -57,40 +108,165 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="e.g. training.precision=fp32")
     parser.add_argument("--repeat", action="store_true", help="train again where a record exists")
     parser.add_argument("--quick", action="store_true", help="write the summary under .benchmarks/quick/")
+    parser.add_argument("--import", dest="imported", type=Path, help="copy the records of an archive's folder, and end")
+    parser.add_argument("--one", nargs=3, metavar=("DATASET", "MODEL", "SEED"), help="train one run in this process")
     return parser
 
 
-def train_all(options: argparse.Namespace) -> Iterator[Row]:
-    """Yield two rows per run: its test score and its time."""
+def chosen_runs(options: argparse.Namespace) -> list[Run]:
+    """Return the runs of the plan that the command line names; other datasets and models are added to it."""
     from graphbench import card
 
-    for dataset in options.datasets:
-        for model in options.models:
-            for seed in options.seeds:
-                name = f"{card(dataset).address}, {model}, seed {seed}"
-                record: list[RunRecord] = []
-                yield row_or_failure(
-                    name, "score", lambda d=dataset, m=model, s=seed, r=record: _score_row(options, d, m, s, r)
-                )
-                if record:
-                    yield _time_row(record[0])
+    if options.datasets is None:
+        runs: Iterable[Run] = PLAN
+        if options.models is not None:
+            runs = (run for run in PLAN if run.model in options.models)
+        if options.seeds is not None:
+            runs = (run for run in runs if run.seed in options.seeds)
+        return list(runs)
+    addresses = [card(name).address for name in options.datasets]
+    seeds, models = options.seeds or [0], options.models or ["gt", "gin"]
+    return [Run(address, model, seed) for seed in seeds for address in addresses for model in models]
 
 
-def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int, out: list[RunRecord]) -> Row:
-    """Train unless a record exists, append the record to ``out``, and return the row of the test score."""
+def train_all(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield two rows per finished run (test score, time), and one failed row per run that ends with an error."""
+    deadline = None if options.minutes is None else time.monotonic() + 60 * options.minutes - _GRACE
+    options.out.mkdir(parents=True, exist_ok=True)
+    waiting = [run for run in chosen_runs(options) if options.repeat or _finished(options, run) is None]
+    crew = Crew(options, waiting, deadline)
+    for run, code in crew.work():
+        record = _finished(options, run)
+        if record is not None:
+            write_archive(options.out / "records.tar.gz", [record])
+            yield from _rows(record)
+        elif code not in (0, -signal.SIGINT, 130):
+            yield Row(str(run), "score", None, note=f"failed with exit code {code}; see gpu.log", failed=True)
+
+
+@dataclass
+class Crew:
+    """The processes that train, at most ``options.jobs`` at once.
+
+    Attributes:
+        options: The command line.
+        waiting: The runs that have not started.
+        deadline: Value of ``time.monotonic()`` at which runs are asked to end; None for no deadline.
+        active: The processes that train, and their runs.
+    """
+
+    options: argparse.Namespace
+    waiting: list[Run]
+    deadline: float | None
+    active: dict[subprocess.Popen[str], Run] = field(default_factory=dict)
+
+    def work(self) -> Iterator[tuple[Run, int]]:
+        """Yield each run when its process has ended, with the exit code."""
+        with (self.options.out / "gpu.log").open("a", encoding="utf-8") as log:
+            while self.waiting or self.active:
+                if self.deadline is not None and time.monotonic() > self.deadline:
+                    self.waiting.clear()
+                    self._end()
+                while self.waiting and len(self.active) < self.options.jobs:
+                    self._start(self.waiting.pop(0), log)
+                for process in [process for process in self.active if process.poll() is not None]:
+                    run = self.active.pop(process)
+                    print(f"{run}: ended with exit code {process.returncode}", flush=True)
+                    yield run, process.returncode
+                time.sleep(0.2)
+
+    def _start(self, run: Run, log: io.TextIOBase) -> None:
+        command = [sys.executable, "-u", "-m", "benchmarks.gpu", "--one", run.dataset, run.model, str(run.seed)]
+        command += passed_on(self.options)
+        environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
+        process = subprocess.Popen(
+            command, cwd=FOLDER.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.active[process] = run
+        threading.Thread(target=_copy_lines, args=(process, run, log), daemon=True).start()
+        print(f"{run}: started", flush=True)
+
+    def _end(self) -> None:
+        """Ask all processes to write a checkpoint and end, and kill those that do not."""
+        latest = time.monotonic() + _LATEST
+        for process in self.active:
+            process.send_signal(signal.SIGINT)
+        for process in self.active:
+            try:
+                process.wait(max(0.0, latest - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _copy_lines(process: subprocess.Popen[str], run: Run, log: io.TextIOBase) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        log.write(f"{time.strftime('%H:%M:%S')} {run}: {line}")
+        log.flush()
+
+
+def passed_on(options: argparse.Namespace) -> list[str]:
+    """Return the arguments of the command line that the process of a run needs."""
+    arguments = ["--device", options.device, "--runs", str(options.runs), "--splits", *options.splits]
+    for name in ("steps", "limit", "root", "results", "workers"):
+        if getattr(options, name) is not None:
+            arguments += [f"--{name}", str(getattr(options, name))]
+    if options.set:
+        arguments += ["--set", *options.set]
+    return arguments + (["--repeat"] if options.repeat else [])
+
+
+def _train(options: argparse.Namespace, run: Run) -> None:
+    import graphbench
+    from graphbench.records.files import save_record
+
+    result = graphbench.train(
+        run.dataset,
+        run.model,
+        steps=options.steps,
+        seed=run.seed,
+        limit=options.limit,
+        root=options.root,
+        output=options.runs / run.dataset / f"{run.model}-seed{run.seed}",
+        overrides=options.set,
+        device=options.device,
+        resume=not options.repeat,
+        workers=options.workers,
+        evaluate=options.splits,
+        progress=False,
+    )
+    print(f"record {save_record(result.record, root=options.results)}")
+
+
+def _finished(options: argparse.Namespace, run: Run) -> RunRecord | None:
+    """Return the record of this very run, if there is one."""
+    from graphbench.records.files import load_records, results_dir
+
+    folder = options.results or results_dir()
+    return finished_record(_config(options, run), load_records(run.dataset, root=folder)) if folder.is_dir() else None
+
+
+def _config(options: argparse.Namespace, run: Run) -> RunConfig:
+    from graphbench import card
+    from graphbench.training.config import load_config
+
+    family = card(run.dataset).family
+    settings = {"steps": options.steps, "seed": run.seed, "limit": options.limit, "overrides": options.set}
+    return load_config(run.dataset, run.model, family=family, **settings)
+
+
+def _rows(record: RunRecord) -> Iterator[Row]:
+    """Yield the rows of a record: its test score beside the published one, and its time."""
     from graphbench import card
     from graphbench.records.published import published_score
     from graphbench.tasks.evaluator import Evaluator
 
-    chosen = card(dataset)
-    record = None if options.repeat else _finished(options, chosen.address, model, seed)
-    if record is None:
-        record = _train(options, chosen.address, model, seed)
-    out.append(record)
+    chosen, name = card(record.dataset), f"{record.dataset}, {record.model}, seed {record.seed}"
     metric = chosen.metrics.primary
-    paper = published_score(chosen.address, "test", model, metric, protocol=record.protocol)
-    return Row(
-        what=f"{chosen.address}, {model}, seed {seed}: {metric} on test",
+    paper = published_score(record.dataset, "test", record.model, metric, protocol=record.protocol)
+    yield Row(
+        what=f"{name}: {metric} on test",
         unit=metric,
         ours=record.scores.get("test", {}).get(metric),
         peer=None if paper is None else paper.value,
@@ -99,9 +275,6 @@ def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int,
         note=f"peer: {paper.reference}, {paper.seeds} seeds" if paper is not None else "no published score",
         details={"scores": {split: scores.get(metric) for split, scores in record.scores.items()}},
     )
-
-
-def _time_row(record: RunRecord) -> Row:
     details = {
         "peak_memory_bytes": record.peak_memory_bytes,
         "graphs_per_second": record.throughput_graphs_per_s,
@@ -109,52 +282,42 @@ def _time_row(record: RunRecord) -> Row:
         "latency_ms_batched": record.latency_ms_batched,
         "parameters": record.parameters,
         "hardware": record.hardware,
+        "notes": record.notes,
     }
-    what = f"{record.dataset}, {record.model}, seed {record.seed}: {record.steps:,} steps"
-    return Row(what, "s", record.wall_seconds, n={"steps": record.steps}, details=details)
+    yield Row(f"{name}: {record.steps:,} steps", "s", record.wall_seconds, n={"steps": record.steps}, details=details)
 
 
-def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord | None:
-    """Return the record of this very run, if there is one."""
-    from graphbench import card
-    from graphbench.records.files import load_records, results_dir
-    from graphbench.training.config import load_config
-
-    folder = options.results or results_dir()
-    config = load_config(
-        dataset,
-        model,
-        family=card(dataset).family,
-        steps=options.steps,
-        seed=seed,
-        limit=options.limit,
-        overrides=options.set,
-    )
-    return finished_record(config, load_records(dataset, root=folder)) if folder.is_dir() else None
+def write_archive(path: Path, records: Sequence[RunRecord]) -> None:
+    """Add records to an archive, which is written anew as a whole; a record of the same run is replaced."""
+    members = {}
+    if path.is_file():
+        with tarfile.open(path) as archive:
+            members = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+    for record in records:
+        members[record.relative_path.as_posix()] = record.to_json().encode()
+    partial = path.with_name(f".{path.name}.partial")
+    with tarfile.open(partial, "w:gz") as archive:
+        for name, content in sorted(members.items()):
+            facts = tarfile.TarInfo(name)
+            facts.size = len(content)
+            archive.addfile(facts, io.BytesIO(content))
+    partial.replace(path)
 
 
-def _train(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord:
-    import graphbench
-    from graphbench.records.files import save_record
+def _import_records(folder: Path, results: Path | None) -> int:
+    """Write the records of an archive to a folder of results; each is read and checked first. Return the exit code."""
+    from graphbench.records.files import parse_record, save_record
 
-    started = time.perf_counter()
-    result = graphbench.train(
-        dataset,
-        model,
-        steps=options.steps,
-        seed=seed,
-        limit=options.limit,
-        root=options.root,
-        output=options.runs / dataset / f"{model}-seed{seed}",
-        overrides=options.set,
-        device=options.device,
-        resume=not options.repeat,
-        workers=options.workers,
-        evaluate=options.splits,
-    )
-    path = save_record(result.record, root=options.results)
-    logging.info("%s %s seed %d: %.0f s in all, record %s", dataset, model, seed, time.perf_counter() - started, path)
-    return result.record
+    path = folder / "records.tar.gz" if folder.is_dir() else folder
+    if not path.is_file():
+        print(f"there is no archive {path}; name the folder that --out named", file=sys.stderr)
+        return 1
+    with tarfile.open(path) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            if content is not None:
+                print(save_record(parse_record(json.loads(content.read()), path / member.name), root=results))
+    return 0
 
 
 def _device_name(device: str) -> str:

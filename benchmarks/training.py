@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.common import Row, Sizes, main, row_or_failure, scratch_folder
+from benchmarks.common import Row, Sizes, main, ratio_at_least, row_or_failure, scratch_folder
 from benchmarks.isolated import in_fresh_process
 
 BATCH = 256
@@ -23,6 +23,7 @@ CASES = {  # name -> model, dataset, graphs per measured step on the CPU
     "GT, node tokens": ("gt", "algoreas/topological_sort_easy", 32),
     "GT, node and edge tokens": ("gt", "algoreas/mst_easy", 8),
 }
+LARGE = "GT, node and edge tokens, 128 nodes, CPU: a step of one graph"
 SETTINGS = {
     "step": "batch from the data set, forward, loss, backward, clipping if configured, AdamW; encodings computed in it",
     "configuration": "baselines/algoreas/gin.yaml and gt.yaml as they are (16-node graphs)",
@@ -36,12 +37,14 @@ SETTINGS = {
 def measure(sizes: Sizes) -> Iterator[Row]:
     """Yield the rows of ``training.json``."""
     with scratch_folder() as root:
-        for name, (model, dataset, graphs) in CASES.items():
-            yield _row(f"{name}, CPU", model, dataset, str(root), "cpu", sizes(graphs, min(graphs, 4)), sizes(5, 1))
-        whole = ("gin", "algoreas/mst_easy", str(root), "cpu", sizes(256, 4), sizes(10, 1))
-        yield _row("GIN, CPU, bf16", *whole, precision="bf16")
-        for part in PARTS:
-            yield _part(part, sizes(20, 1))
+        if sizes.cpu:
+            for name, (model, dataset, graphs) in CASES.items():
+                yield _row(f"{name}, CPU", model, dataset, str(root), "cpu", sizes(graphs, min(graphs, 4)), sizes(5, 1))
+            whole = ("gin", "algoreas/mst_easy", str(root), "cpu", sizes(256, 4), sizes(10, 1))
+            yield _row("GIN, CPU, bf16", *whole, precision="bf16")
+            yield _large_graphs(str(root), sizes(3, 1))
+            for part in PARTS:
+                yield _part(part, sizes(20, 1))
         if sizes.cuda:
             for name, (model, dataset, _) in CASES.items():
                 row = _row(f"{name}, CUDA", model, dataset, str(root), "cuda", BATCH, sizes(200, 10))
@@ -71,6 +74,24 @@ def _row(
         return Row(what, "s", seconds, n={"steps": steps}, note=note, details={"dataset": dataset, **found})
 
     return row_or_failure(what, "s", measured)
+
+
+def _large_graphs(root: str, steps: int) -> Row:
+    """Return the time of a step of GT on graphs of 128 nodes, beside the same model with a dense bias."""
+
+    def measured() -> Row:
+        setting = {"model": "gt", "dataset": "algoreas/mst_easy", "root": root, "device": "cpu", "graphs": 2}
+        sides = [
+            in_fresh_process(
+                "benchmarks.training:time_steps", **setting, steps=steps, split="test", limit=64, attention=attention
+            ).value
+            for attention in ("auto", "sdpa")
+        ]
+        ours, peer = (side["seconds"] / side["graphs_per_step"] for side in sides)
+        note = "peer: attention=sdpa, which adds a dense bias; one thread"
+        return Row(LARGE, "s", ours, peer, target=ratio_at_least(3), n={"steps": steps}, note=note)
+
+    return row_or_failure(LARGE, "s", measured)
 
 
 def _part(part: str, repeats: int) -> Row:
@@ -167,7 +188,17 @@ def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
 
 
 def time_steps(
-    model: str, dataset: str, root: str, device: str, graphs: int, steps: int, precision: str | None = None
+    model: str,
+    dataset: str,
+    root: str,
+    device: str,
+    graphs: int,
+    steps: int,
+    precision: str | None = None,
+    *,
+    split: str = "train",
+    limit: int = GRAPHS,
+    attention: str | None = None,
 ) -> dict[str, Any]:
     """Return the mean seconds of an optimizer step (CPU seconds on the CPU, wall seconds on a GPU).
 
@@ -176,6 +207,7 @@ def time_steps(
     import torch
 
     from graphbench import Loader, card
+    from graphbench.data.batches.batching import on_device
     from graphbench.models.build import build_model
     from graphbench.models.losses import loss
     from graphbench.training.config import load_config
@@ -186,9 +218,10 @@ def time_steps(
     torch.manual_seed(0)
     place = torch.device(device)
     chosen = card(dataset)
-    config = load_config(chosen.id, model, family=chosen.family)
+    overrides = [] if attention is None else [f"model.attention={attention}"]
+    config = load_config(chosen.id, model, family=chosen.family, overrides=overrides)
     precision = chosen_precision(precision or config.training.precision, place)
-    data = Loader(dataset, root=root, limit=GRAPHS, progress=False).load(["train"]).train
+    data = Loader(dataset, root=root, limit=limit, progress=False).load([split])[split]
     network = build_model(config.model, chosen.features, directed=chosen.directed)
     network.fit_normalisation(next(iter(data.batches(1_024))))
     network = network.to(place).train()
@@ -197,7 +230,8 @@ def time_steps(
     def run(first: int, count: int) -> None:
         done = first
         while done < first + count:
-            for batch in data.batches(graphs, shuffle=True, epoch=done, drop_last=True, device=place):
+            for drawn in data.batches(graphs, shuffle=True, epoch=done, drop_last=True):
+                batch = on_device(network.prepare(drawn, training=True), place)
                 optimizer.zero_grad(set_to_none=True)
                 with autocast(place, precision):
                     value = loss(network(batch), batch, chosen.features)

@@ -81,3 +81,23 @@ def _set_ends(first: NDArray[np.int64]) -> None:
     for v in range(first.shape[0]):
         total += first[v]
         first[v] = total
+
+
+@kernel
+def first_foreign_arc(source: NDArray[np.int64], target: NDArray[np.int64], ptr: NDArray[np.int64]) -> int:
+    """Return the number of the first arc that names no node or joins two graphs; -1 without such an arc.
+
+    Args:
+        source: int64 [E].
+        target: int64 [E].
+        ptr: int64 [B + 1], the first node of each graph, rising from 0.
+    """
+    nodes = ptr[-1]
+    graph = np.empty(nodes, np.int64)
+    for g in range(ptr.size - 1):
+        graph[ptr[g] : ptr[g + 1]] = g
+    for a in range(source.size):
+        u, v = source[a], target[a]
+        if u < 0 or v < 0 or u >= nodes or v >= nodes or graph[u] != graph[v]:
+            return a
+    return -1

@@ -24,22 +24,23 @@ def add_messages(
     width: int,
     sums: NDArray[np.float32],
 ) -> None:
-    """Add ``max(nodes[u] + edges[a], 0)`` to ``sums[v]`` for every arc a = (u, v).
+    """Add ``max(nodes[u] + edges[a % R], 0)`` to ``sums[v]`` for every arc a = (u, v).
 
     Args:
         nodes: [N * width].
-        edges: [E * width].
+        edges: [R * width]; R divides E.
         source: [E].
         target: [E].
         width: Numbers in a row.
         sums: [T * width], changed.
     """
-    vectors, zero = width // LANES, splat(_ZERO)
-    for a in range(source.size):
-        read, row, written = source[a] * vectors, a * vectors, target[a] * vectors
-        for i in range(vectors):
-            value = load(nodes, read + i) + load(edges, row + i)
-            store(sums, written + i, load(sums, written + i) + where_less(zero, value, value, zero))
+    vectors, zero, rows = width // LANES, splat(_ZERO), max(edges.size // width, 1)
+    for begin in range(0, source.size, rows):
+        for e in range(rows):
+            read, row, written = source[begin + e] * vectors, e * vectors, target[begin + e] * vectors
+            for i in range(vectors):
+                value = load(nodes, read + i) + load(edges, row + i)
+                store(sums, written + i, load(sums, written + i) + where_less(zero, value, value, zero))
 
 
 @kernel
@@ -53,7 +54,7 @@ def add_message_gradients(
     of_nodes: NDArray[np.float32],
     of_edges: NDArray[np.float32],
 ) -> None:
-    """Add to ``of_nodes`` [N * width], and write to ``of_edges`` [E * width], the gradients of :func:`add_messages`.
+    """Add to ``of_nodes`` [N * width] and ``of_edges`` [R * width] the gradients of :func:`add_messages`.
 
     Args:
         nodes: As in :func:`add_messages`, as are ``edges``, ``source``, ``target`` and ``width``.
@@ -65,14 +66,15 @@ def add_message_gradients(
         of_nodes: Changed.
         of_edges: Changed.
     """
-    vectors, zero = width // LANES, splat(_ZERO)
-    for a in range(source.size):
-        read, row, summed = source[a] * vectors, a * vectors, target[a] * vectors
-        for i in range(vectors):
-            value = load(nodes, read + i) + load(edges, row + i)
-            passed = where_less(zero, value, load(gradients, summed + i), zero)
-            store(of_nodes, read + i, load(of_nodes, read + i) + passed)
-            store(of_edges, row + i, passed)
+    vectors, zero, rows = width // LANES, splat(_ZERO), max(edges.size // width, 1)
+    for begin in range(0, source.size, rows):
+        for e in range(rows):
+            read, row, summed = source[begin + e] * vectors, e * vectors, target[begin + e] * vectors
+            for i in range(vectors):
+                value = load(nodes, read + i) + load(edges, row + i)
+                passed = where_less(zero, value, load(gradients, summed + i), zero)
+                store(of_nodes, read + i, load(of_nodes, read + i) + passed)
+                store(of_edges, row + i, load(of_edges, row + i) + passed)
 
 
 @kernel

@@ -90,6 +90,16 @@ class _BagSums(torch.autograd.Function):
         return _bag_sums(gradient.contiguous(), ctx.arcs.leaving), None
 
 
+def occurrences(numbers: Tensor, count: int) -> Tensor:
+    """Return how often each of 0, ..., ``count - 1`` occurs in ``numbers`` int64 [items], int64 [count].
+
+    ``torch.bincount`` reads its largest input on the host, so other devices and compiled graphs add up ones.
+    """
+    if numbers.device.type == "cpu" and not torch.compiler.is_compiling():
+        return torch.bincount(numbers, minlength=count)
+    return numbers.new_zeros(count).index_add(0, numbers, torch.ones_like(numbers))
+
+
 def _bag_sums(values: Tensor, bags: Bags) -> Tensor:
     return F.embedding_bag(bags.rows, values, bags.offsets, mode="sum", include_last_offset=True)
 
@@ -97,5 +107,5 @@ def _bag_sums(values: Tensor, bags: Bags) -> Tensor:
 def _sorted(keys: Tensor, rows: Tensor, count: int) -> Bags:
     """Return the rows sorted by their keys, which lie in ``[0, count)``, and the offset of each key."""
     order = torch.sort(keys, stable=True).indices
-    lengths = torch.bincount(keys, minlength=count)
+    lengths = occurrences(keys, count)
     return Bags(rows.index_select(0, order), torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]))

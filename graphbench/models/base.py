@@ -8,12 +8,13 @@ has only one task. A training step is ``batch = model.prepare(batch, id, trainin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Stage, select
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
 MOST_GRAPHS = 1024
-_ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
-_TOKEN_PAIRS = 2**22  # token pairs of a batch: each holds one number per attention head
+_ROWS = 2**17  # of a batch: each holds a few vectors of the hidden width
 
 _T = TypeVar("_T")
 
@@ -116,26 +116,29 @@ def largest_batch(model: nn.Module, dataset: GraphDataset) -> int:
     return model.largest_batch(dataset) if isinstance(model, TaskModel) else graphs_at_once(dataset)
 
 
-def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
+Rows = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[Any]]
+"""A function of the nodes and the edges of graphs (an undirected edge counts once): the rows that each graph takes."""
+
+
+def graphs_at_once(dataset: GraphDataset, rows: Rows | None = None) -> int:
     """Return the number of graphs of a split that fit the memory budget at once: at most 1024, at least one.
 
-    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
-    largest graph, padded).
+    A batch holds at most 2^17 rows of all graphs, padded to the largest graph.
 
     Args:
         dataset: The split.
-        tokens: The tokens of attention: ``nodes``, ``edges`` (nodes and edges), or None for models without attention.
+        rows: The rows that a processor takes, see :meth:`.Processor.rows`; the nodes and directed edges of a graph are
+            counted in any case.
     """
     flat, selected = dataset.flat, dataset.graph_numbers
     nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
     if selected is not None:
         nodes, edges = nodes[selected], edges[selected]
     columns = edges if flat.schema.directed else 2 * edges
-    size = min(MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
-    if tokens is not None:
-        counts = nodes + edges if tokens == "edges" else nodes + 1
-        size = min(size, _TOKEN_PAIRS // int(counts.max()) ** 2)
-    return max(1, size)
+    taken = nodes + columns
+    if rows is not None:
+        taken = np.maximum(taken, rows(nodes.astype(np.int64), edges.astype(np.int64)))
+    return max(1, min(MOST_GRAPHS, int(_ROWS // max(taken.max(), 1))))
 
 
 _RESERVED = frozenset(dir(nn.ModuleDict()))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from graphbench.models.base import TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
 from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
-from graphbench.models.graphs import Layout, segment_mean, segment_sum
+from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
+
+_FACT = "_processor_"  # prefix of the attributes of a prepared batch that the processor reads
+_PREPARED = "_graphbench_prepared"  # attribute of a batch: its prepared copy
+_PREPARED_FOR = "_graphbench_prepared_for"  # attribute of a prepared batch: the model
 
 __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "build_model", "count_parameters"]
 
@@ -66,7 +71,6 @@ class Model(TaskModel):
         edge_output = any(f.location is Location.EDGE for f in outputs)
         uses_edges = processor.uses_edges or edge_output or context.edge_tokens
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
-        self.attends = processor.supports_edge_tokens
         self.read_by_processor = inputs_read(processor, config, features)
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
@@ -109,15 +113,16 @@ class Model(TaskModel):
             have one row per column of ``edge_index``, equal on both directions of an undirected edge.
         """
         layout = Layout.of(batch, self.directed)
-        nodes, edges = self.encoder(batch, layout)
+        seen = _both_ways(layout) if self.config.inverse_edges else layout
+        used = self.processor if processor is None else processor
+        copies = self.encoder.shared_edges(batch, layout) if self._shares_edges(used) else 1
+        nodes, edges = self.encoder(batch, layout, copies=copies)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
         nodes = nodes if self.degrees is None else nodes + self.degrees(log_degrees(layout)).float()
-        seen = _both_ways(layout) if self.config.inverse_edges else layout
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
-        state = State(nodes, edges, tokens, seen, self._values_read(batch))
-        used = self.processor if processor is None else processor
+        state = State(nodes, edges, tokens, seen, self._values_read(batch), self._facts(batch))
         processed = used(state)
         require_processed(used, self.config.processor, state, processed, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
@@ -134,10 +139,50 @@ class Model(TaskModel):
             outputs[decoder.feature.name] = layout.both_directions(raw) if location is Location.EDGE else raw
         return outputs
 
+    def prepare(
+        self,
+        batch: Any,
+        task_id: str | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        training: bool = False,
+        processor: Processor | None = None,
+    ) -> Any:
+        """Return a copy of the batch with all that follows from its graphs alone, computed on the CPU.
+
+        These are positional encodings (encodings that the batch has already are kept), the extent of the graphs, and
+        the facts that the processor prepares. The batch keeps its copy, so that a batch that is used repeatedly, for
+        example a large graph, is prepared once. A batch on another device is returned unchanged: ``forward`` then
+        computes the missing facts, and waits for the device.
+
+        Args:
+            batch: The batch.
+            task_id: Not read: the model has one task.
+            generator: Not read.
+            training: Not read.
+            processor: As in :meth:`forward`.
+        """
+        if batch.edge_index.device.type != "cpu":
+            return batch
+        made = batch.__dict__.get(_PREPARED)
+        if made is not None and made[0] is self and made[1] is batch.edge_index:
+            return made[2]
+        layout = Layout.of(batch, self.directed)
+        seen = _both_ways(layout) if self.config.inverse_edges else layout
+        prepared = copy.copy(batch)
+        prepared.__dict__.pop(_PREPARED, None)
+        prepared[EXTENT] = layout.extent
+        encodings = {} if self.positional is None else self.positional.encodings(batch, seen)
+        facts = (self.processor if processor is None else processor).prepare(self._values_read(batch), seen)
+        for name, value in (*encodings.items(), *((_FACT + name, value) for name, value in facts.items())):
+            prepared[name] = value
+        prepared.__dict__[_PREPARED_FOR] = self
+        batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
+        return prepared
+
     def largest_batch(self, dataset: GraphDataset) -> int:
-        """Return the number of graphs that fit the memory budget; attention over a larger graph is cut into chunks."""
-        tokens = ("edges" if self.edge_tokens else "nodes") if self.attends else None
-        return graphs_at_once(dataset, tokens=tokens)
+        """Return the number of graphs that fit the memory budget of the processor."""
+        return graphs_at_once(dataset, self.processor.rows)
 
     def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
         """Standardise scalar inputs and targets by their means and standard deviations in a sample of training data.
@@ -156,6 +201,22 @@ class Model(TaskModel):
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)
+
+    def _shares_edges(self, processor: Processor) -> bool:
+        """Return whether nothing but the processor reads edges, and the processor takes those of copies of a graph."""
+        shared = processor.reads_shared_edges and not torch.compiler.is_compiling()
+        return shared and self.edge_readout is None and not self.edge_tokens and not self.config.inverse_edges
+
+    def _facts(self, batch: Data) -> dict[str, Any]:
+        """Return the facts that the processor prepared for a batch; none for a batch that was not prepared.
+
+        Raises:
+            ConfigError: If the batch was prepared for another model.
+        """
+        if batch.__dict__.get(_PREPARED_FOR, self) is not self:
+            raise ConfigError("the batch was prepared for another model; pass the batch as it comes from the data")
+        names = [name for name in batch.keys() if name.startswith(_FACT)]  # noqa: SIM118  iteration yields pairs
+        return {name[len(_FACT) :]: batch[name] for name in names}
 
     def _values_read(self, batch: Data) -> dict[str, Tensor]:
         """Return the values of the inputs that the processor reads; an inverse arc has the values of its arc."""

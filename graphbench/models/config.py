@@ -95,9 +95,10 @@ class ModelConfig(ArchitectureConfig):
         ignore: Inputs that the model does not read.
         fixed: Categorical inputs and masks whose embeddings keep their random initial values.
         edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: if an output lies on edges.
-        attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
-            (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
-            edge tokens only).
+        attention: gt: ``sdpa`` (dense bias), ``chunked`` (slices of queries; memory linear in the number of tokens),
+            ``pairs`` (attention without bias, corrected on the biased pairs; CPU only, memory linear in tokens and
+            pairs), ``flex`` (compiled flex_attention; CUDA and edge tokens only), or ``auto``: pairs on the CPU where
+            graphs are large and few pairs have a bias, else sdpa while the dense bias fits, else chunked.
         options: Settings specific to the processor: ``GATOptions`` for gat, ``BipartiteOptions`` for bipartite, or the
             settings of a user's processor.
     """
@@ -118,7 +119,7 @@ class ModelConfig(ArchitectureConfig):
     ignore: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     edge_tokens: bool | Literal["auto"] = "auto"
-    attention: Literal["auto", "sdpa", "chunked", "flex"] = "auto"
+    attention: Literal["auto", "sdpa", "chunked", "pairs", "flex"] = "auto"
     options: dict[str, Any] = Field(default_factory=dict)
 
     @property

@@ -10,23 +10,23 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
 from graphbench.models.graphs import Layout, segment_sum
-from graphbench.models.layers import activation_function
+from graphbench.models.layers import FullPrecisionLinear, activation_function
 
 
 class Head(nn.Module):
-    """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases."""
+    """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases; ``W2`` in float32."""
 
     def __init__(self, hidden: int, outputs: int, activation: str) -> None:
         super().__init__()
         self.inner = nn.Linear(hidden, hidden)
         self.activation = activation_function(activation)
         self.norm = nn.LayerNorm(hidden)
-        self.outer = nn.Linear(hidden, outputs)
+        self.outer = FullPrecisionLinear(hidden, outputs)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the outputs, float32 [rows, outputs], of ``rows`` [rows, d]."""
         result: Tensor = self.outer(self.norm(self.activation(self.inner(rows))))
-        return result.float()
+        return result
 
 
 class Decoder(nn.Module):
@@ -54,7 +54,7 @@ class Decoder(nn.Module):
         self.scale = Standardiser(feature.width) if feature.kind is Kind.SCALAR else None
         self.pairwise = feature.is_pointer and feature.location is Location.NODE
         self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation)
-        self.keys = nn.Linear(hidden, hidden, bias=False) if self.pairwise else None
+        self.keys = FullPrecisionLinear(hidden, hidden, bias=False) if self.pairwise else None
         self.reads_nodes = feature.location is Location.NODE or feature.is_pointer
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
@@ -65,7 +65,7 @@ class Decoder(nn.Module):
         """
         raw: Tensor = self.head(rows)
         if self.keys is not None:
-            return self._pair_logits(raw, self.keys(rows).float(), layout)
+            return self._pair_logits(raw, self.keys(rows), layout)
         if self.scale is not None:
             raw = self.scale.restore(raw)
         if self.summed:
@@ -81,8 +81,7 @@ class Decoder(nn.Module):
     def _pair_logits(self, queries: Tensor, keys: Tensor, layout: Layout) -> Tensor:
         """Return ``<query of v, key of w>`` for the nodes w of v's graph, [N, largest graph], -inf beyond its size."""
         sizes = layout.sizes
-        largest = int(sizes.max())
-        slots = torch.arange(largest, device=sizes.device)
+        slots = torch.arange(layout.extent.most_nodes, device=sizes.device)
         members = (layout.ptr[:-1, None] + slots).clamp(max=layout.num_nodes - 1)
         logits: Tensor = torch.einsum("nd,nkd->nk", queries, keys[members[layout.graph]]) * queries.shape[1] ** -0.5
         beyond = slots >= sizes[layout.graph].unsqueeze(1)

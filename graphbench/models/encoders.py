@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
+from graphbench.data.batches.batching import COPIES, facts_of
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
@@ -138,20 +139,21 @@ class InputEncoder(nn.Module):
         self.no_edge_feature = None if len(self._at(Location.EDGE)) or not edges else learned_vector(hidden)
         self.no_inverse_feature = None if self.no_edge_feature is None or not inverse else learned_vector(hidden)
 
-    def forward(self, batch: Data, layout: Layout) -> tuple[Tensor, Tensor | None]:
+    def forward(self, batch: Data, layout: Layout, *, copies: int = 1) -> tuple[Tensor, Tensor | None]:
         """Return node embeddings [N, d] and edge embeddings [E, d].
 
         Without edge features the edge embeddings are one row [1, d], the same for every edge; None if nothing reads
-        them. With inverse arcs they are [2E, d], every arc followed by its inverse.
+        them. With inverse arcs they are [2E, d], every arc followed by its inverse. For ``copies`` of one graph they
+        are [E / copies, d], the edges of the first.
         """
-        nodes = self._embed(batch, Location.NODE)
+        nodes = self._embed(batch, Location.NODE, 1)
         if nodes is None:
             assert self.no_node_feature is not None
             nodes = self.no_node_feature.expand(layout.num_nodes, -1)
-        graphs = self._embed(batch, Location.GRAPH)
+        graphs = self._embed(batch, Location.GRAPH, 1)
         if graphs is not None:
             nodes = nodes + graphs[layout.graph]
-        edges = self._embed(batch, Location.EDGE)
+        edges = self._embed(batch, Location.EDGE, copies)
         edges = self.no_edge_feature if edges is None else edges
         return nodes, edges if edges is None or not self.inverse else self._both_ways(edges, batch, layout)
 
@@ -163,7 +165,7 @@ class InputEncoder(nn.Module):
                 encoder.scale.fit(as_rows(values, encoder.feature))
 
     def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
-        backwards = self._embed(batch, _INVERSE)
+        backwards = self._embed(batch, _INVERSE, 1)
         backwards = self.no_inverse_feature if backwards is None else backwards
         assert backwards is not None
         count = layout.edge_index.shape[1]
@@ -175,11 +177,21 @@ class InputEncoder(nn.Module):
         assert isinstance(encoders, nn.ModuleList)
         return encoders
 
-    def _embed(self, batch: Data, location: str) -> Tensor | None:
+    def shared_edges(self, batch: Data, layout: Layout) -> int:
+        """Return the number of copies of one graph, with equal features of edges, that a batch consists of; else 1."""
+        encoders = [e for e in self._at(Location.EDGE) if isinstance(e, ScalarEncoder | ClassEncoder)]
+        read = [encoder.feature for encoder in encoders]
+        tensors = [layout.edge_index, *(feature_values(batch, feature) for feature in read)]
+        copies = {(facts_of(tensor) or {}).get(COPIES, 1) for tensor in tensors}
+        return copies.pop() if read and len(copies) == 1 else 1
+
+    def _embed(self, batch: Data, location: str, copies: int) -> Tensor | None:
+        """Return the embeddings of a location, of the first of ``copies`` equal parts of its values."""
         total: Tensor | None = None
         for encoder in self._at(location):
             assert isinstance(encoder, ScalarEncoder | ClassEncoder)
-            part = encoder(feature_values(batch, encoder.feature))
+            values = feature_values(batch, encoder.feature)
+            part = encoder(values if copies == 1 else values[: len(values) // copies])
             total = part if total is None else total + part
         return total
 

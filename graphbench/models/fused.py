@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_LANES = 16  # rows are cut into vectors of this many numbers, see _vectors.LANES
+LANES = 16
+"""Numbers in a vector of the kernels: ``_vectors.LANES``, which takes a second to import."""
 _THREADS = 4  # with more threads, torch's parallel operations are faster
 
 
@@ -19,22 +20,24 @@ def is_compiled(width: int = 0, *values: Tensor) -> bool:
     The functions support float32 on the CPU, outside ``torch.compile``, and are meant for few threads. A width of 0
     stands for functions of single numbers.
     """
-    if width % _LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS:
+    if width % LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS:
         return False
     return all(v.device.type == "cpu" and v.dtype == torch.float32 for v in values)
 
 
 def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
-    """Return the sums over arcs a = (u, v) of ``ReLU(nodes[u] + edges[a])`` for every v, float32 [N, d].
+    """Return the sums over arcs a = (u, v) of ``ReLU(nodes[u] + edges[a % R])`` for every v, float32 [N, d].
 
     Args:
         nodes: float32 [N, d].
-        edges: float32 [E, d].
+        edges: float32 [R, d], where R divides E: copies of one graph share the rows of their edges.
         ends: int64 [2, E], sources and targets.
 
     Raises:
-        IndexError: If an arc ends at no node.
+        IndexError: If an arc ends at no node, or R does not divide E.
     """
+    if ends.shape[1] % max(len(edges), 1):
+        raise IndexError(f"{len(edges)} rows of edges do not divide {ends.shape[1]} arcs; give one row per arc")
     if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
         message = f"edge_index holds {int(ends.min())} to {int(ends.max())}"
         raise IndexError(f"{message}, but there are {len(nodes)} nodes; number them from 0")
@@ -86,7 +89,7 @@ class _ReluMessages(torch.autograd.Function):
         from graphbench.models._fused_cpu import add_message_gradients
 
         nodes, edges, ends = ctx.saved_tensors
-        of_nodes, of_edges = torch.zeros_like(nodes), torch.empty_like(edges)
+        of_nodes, of_edges = torch.zeros_like(nodes), torch.zeros_like(edges)
         (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
         inputs = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
         add_message_gradients(*inputs, _flat(of_nodes), _flat(of_edges))

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphbench.core.errors import ArgumentError
-from graphbench.models.arcs import Arcs, arc_sums
+from graphbench.data.batches.batching import facts_of
+from graphbench.models.arcs import Arcs, arc_sums, occurrences
+
+_T = TypeVar("_T")
+
+EXTENT = "graph_extent"
+"""Attribute of a prepared batch: the :class:`Extent` of its graphs."""
 
 _CACHED = "_graphbench_layout"  # attribute of a batch
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Sizes of the graphs of a batch as Python numbers, which a step would have to wait for on a device.
+
+    Attributes:
+        fewest_nodes: Nodes of the smallest graph; 0 without graphs.
+        most_nodes: Nodes of the largest graph; 0 without graphs.
+        most_items: Most nodes and edges together of one graph of the batch; an undirected edge counts once.
+    """
+
+    fewest_nodes: int
+    most_nodes: int
+    most_items: int
+
+    @classmethod
+    def of(cls, layout: Layout) -> Extent:
+        """Return the sizes of a layout's graphs; on a device, the caller waits for them."""
+        sizes = layout.sizes
+        if not sizes.numel():
+            return cls(0, 0, 0)
+        items = sizes + occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
+        bounds = torch.stack([sizes.min(), sizes.max(), items.max()])
+        return cls(*(int(bound) for bound in bounds.tolist()))
 
 
 @dataclass(frozen=True)
@@ -25,6 +57,7 @@ class Layout:
         ptr: int64 [B+1], first node of each graph.
         num_graphs: B.
         directed: Whether each column of ``edge_index`` is a separate arc.
+        given_extent: The sizes of the graphs, where the batch says them.
     """
 
     edge_index: Tensor
@@ -32,12 +65,14 @@ class Layout:
     ptr: Tensor
     num_graphs: int
     directed: bool
+    given_extent: Extent | None = None
 
     @classmethod
     def of(cls, batch: Data, directed: bool) -> Layout:
         """Return the layout of a PyG ``Batch``; a plain ``Data`` is a batch of one graph.
 
         A batch keeps its layout, so that a batch that is used repeatedly (for example a large graph) is sorted once.
+        Batches that share their arcs (times of a series) share the layout.
         """
         edge_index: Tensor = batch.edge_index
         graph = getattr(batch, "batch", None)
@@ -47,7 +82,13 @@ class Layout:
         if cached is not None and cached[0] is edge_index and cached[1] is graph and cached[2].directed == directed:
             kept: Layout = cached[2]
             return kept
-        layout = cls._made(batch, edge_index, graph, directed)
+        facts = facts_of(edge_index)
+        shared = None if facts is None else facts.get((_CACHED, directed))
+        layout = shared if shared is not None and shared.graph is graph else None
+        if layout is None:
+            layout = cls._made(batch, edge_index, graph, directed)
+            if facts is not None:
+                facts[_CACHED, directed] = layout
         batch.__dict__[_CACHED] = (edge_index, graph, layout)
         return layout
 
@@ -57,21 +98,36 @@ class Layout:
             graph = torch.zeros(int(batch.num_nodes or 0), dtype=torch.long, device=edge_index.device)
         ptr = getattr(batch, "ptr", None)
         if ptr is None:
-            counts = torch.bincount(graph, minlength=int(getattr(batch, "num_graphs", 1)))
+            counts = occurrences(graph, int(getattr(batch, "num_graphs", 1)))
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
-        return cls(edge_index, graph, ptr, ptr.numel() - 1, directed)
+        return cls(edge_index, graph, ptr, ptr.numel() - 1, directed, getattr(batch, EXTENT, None))
 
-    @cached_property
+    @property
+    def extent(self) -> Extent:
+        """The sizes of the graphs as Python numbers."""
+        return self.given_extent or self._kept("extent", lambda: Extent.of(self))
+
+    @property
     def arcs(self) -> Arcs:
         """The columns of ``edge_index``; all layers of a model share the sorted lists."""
-        return Arcs(self.edge_index, self.num_nodes, self.num_nodes, symmetric=not self.directed)
+        size = self.num_nodes
+        return self._kept("arcs", lambda: Arcs(self.edge_index, size, size, symmetric=not self.directed))
 
-    @cached_property
+    @property
     def in_degrees(self) -> Tensor:
         """int64 [N], the number of columns of ``edge_index`` that point at each node, counted once for all layers."""
-        return torch.bincount(self.edge_index[1], minlength=self.num_nodes)
+        return self._kept("in_degrees", lambda: occurrences(self.edge_index[1], self.num_nodes))
+
+    def _kept(self, name: str, make: Callable[[], _T]) -> _T:
+        """Return a value that is made once; in compiled graphs it is made at every use, for want of an object."""
+        if torch.compiler.is_compiling():  # functools.cached_property has a lock, which ends a graph
+            return make()
+        if name not in self.__dict__:
+            self.__dict__[name] = make()
+        value: _T = self.__dict__[name]
+        return value
 
     @property
     def num_nodes(self) -> int:
@@ -86,7 +142,7 @@ class Layout:
     @property
     def degrees(self) -> Tensor:
         """int64 [N], the number of columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
-        return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
+        return occurrences(self.edge_index[0], self.num_nodes)
 
     @property
     def edges(self) -> Tensor:
@@ -129,20 +185,23 @@ def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
     """Raise an error for arcs that lead out of their graph: functions compiled graph by graph would follow them.
 
     Args:
-        edge_index: int64 [2, E].
+        edge_index: int64 [2, E], on the CPU.
         ptr: int64 [B+1], first node of each graph.
 
     Raises:
         ArgumentError: If ``edge_index`` is not int64 [2, E], ``ptr`` does not rise from 0, or an arc leads to an id
             that is not a node or joins two graphs.
     """
-    sizes = ptr.diff()
-    if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((sizes < 0).any()):
+    from graphbench.core.neighbours import first_foreign_arc
+
+    if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
         raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; the first nodes of graphs rise from 0")
-    require_nodes(edge_index, int(ptr[-1]))
-    source, target = torch.repeat_interleave(sizes)[edge_index]
-    if not torch.equal(source, target):
-        arc = int((source != target).nonzero()[0])
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
+        require_nodes(edge_index, 0)
+    source, target = edge_index.contiguous().numpy()
+    arc = first_foreign_arc(source, target, ptr.numpy())
+    if arc >= 0:
+        require_nodes(edge_index, int(ptr[-1]))
         raise ArgumentError(f"the arc {edge_index[:, arc].tolist()} joins two graphs of the batch")
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskFeatures, TaskModel, module_key, of_task
+from graphbench.models.base import TaskFeatures, TaskModel, graphs_at_once, module_key, of_task
 from graphbench.models.build import Model, context_of
 from graphbench.models.config import ModelConfig
 from graphbench.models.processor_registry import processor_class
@@ -54,9 +55,20 @@ class JointModel(TaskModel):
         outputs: dict[str, Tensor] = self._task(task_id)(batch, processor=self.processor)
         return outputs
 
+    def prepare(
+        self,
+        batch: Any,
+        task_id: str | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        training: bool = False,
+    ) -> Any:
+        """Return a batch with the encodings that the model of its task reads."""
+        return self._task(task_id).prepare(batch, processor=self.processor)
+
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of graphs of a split that fit the memory budget at once."""
-        return min(self._task(id_).largest_batch(dataset) for id_ in self.ids)
+        return graphs_at_once(dataset, self.processor.rows)
 
     def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
         """Standardise the scalars of a task with the statistics of a sample of its training data."""

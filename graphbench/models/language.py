@@ -23,7 +23,7 @@ from graphbench.data.arrays.answers import STOP, room_for
 from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.base import TaskModel
 from graphbench.models.language_config import TextModelConfig
-from graphbench.models.layers import Dropout
+from graphbench.models.layers import Dropout, full_precision
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -296,7 +296,8 @@ class TextModel(TaskModel):
             x = layer(x, angles, mask, cache)
         if cache is not None:
             cache.used += tokens.shape[1]
-        return F.linear(self.norm(x), self.embedding.weight)
+        with full_precision(x.device):
+            return F.linear(self.norm(x).float(), self.embedding.weight)
 
 
 def require_texts(task_id: str, features: Sequence[Feature]) -> None:

@@ -53,6 +53,23 @@ class StochasticDepth(Dropout):
         return branch * (keep / (1.0 - self.rate))
 
 
+class FullPrecisionLinear(nn.Linear):
+    """A linear layer that computes in float32, also under autocast.
+
+    It is the last layer of decoders: bfloat16 has 8 significant bits, too few for a scalar target or for close logits.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return float32 [..., outputs] of ``input`` [..., inputs], which is raised to float32."""
+        with full_precision(input.device):
+            return super().forward(input.float())
+
+
+def full_precision(device: torch.device) -> torch.autocast:
+    """Return the context in which a model computes in the precision of its tensors, also under autocast."""
+    return torch.autocast(device.type, enabled=False)
+
+
 class FeedForward(nn.Module):
     """A residual feed-forward network, ``x + W2 act(W1 LN(x))``, d -> d -> d (paper, appendix B, FNN)."""
 

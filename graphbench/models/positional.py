@@ -1,4 +1,9 @@
-"""Positional encodings of nodes for a whole batch at once: random-walk return probabilities, Laplacian eigenpairs."""
+"""Positional encodings of nodes for a whole batch at once: random-walk return probabilities, Laplacian eigenpairs.
+
+Encodings are computed on the CPU for every device: another eigensolver returns eigenvectors of other signs and other
+bases of multiple eigenvalues, and a model would see other inputs on a GPU than on a CPU. ``Model.prepare`` adds them to
+a batch before it is moved.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +35,7 @@ def random_walk_encoding(
     """Return the probabilities of being back after 1, ..., k steps of a random walk (RWSE; Dwivedi et al., 2022).
 
     Equal to ``torch_geometric.transforms.AddRandomWalkPE(k)`` up to rounding: column ``i - 1`` is ``diag(P^i)`` with
-    ``P = D^-1 A``. All values of a node without outgoing arcs are 0. The CPU runs a compiled kernel, other devices run
-    batched dense products.
+    ``P = D^-1 A``. All values of a node without outgoing arcs are 0.
 
     Args:
         edge_index: int64 [2, E].
@@ -43,13 +47,13 @@ def random_walk_encoding(
     Returns:
         float32 [N, k] on the device of ``edge_index``.
     """
-    if edge_index.device.type == "cpu":
-        from graphbench.models._rwse_cpu import return_probabilities
+    from graphbench.models._rwse_cpu import return_probabilities
 
-        require_arcs(edge_index, ptr)
-        source, target = edge_index.contiguous().numpy()
-        return torch.from_numpy(return_probabilities(source, target, ptr.numpy(), k, symmetric, self_loops))
-    return _dense_random_walk_encoding(edge_index, ptr, k, symmetric=symmetric, self_loops=self_loops)
+    arcs, bounds = edge_index.cpu(), ptr.cpu()
+    require_arcs(arcs, bounds)
+    source, target = arcs.contiguous().numpy()
+    walks = return_probabilities(source, target, bounds.numpy(), k, symmetric, self_loops)
+    return torch.from_numpy(walks).to(edge_index.device)
 
 
 @torch.compiler.disable
@@ -57,8 +61,8 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
     """Return the k lowest eigenpairs of every graph's Laplacian ``L = D - A`` (LPE; Mueller and Morris, 2024).
 
     The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are
-    zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1). On the CPU a compiled
-    kernel solves several graphs of up to 256 nodes at once; in all other cases torch's eigensolver is used.
+    zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1). A compiled kernel
+    solves several graphs of up to 256 nodes at once; in all other cases torch's eigensolver on the CPU is used.
 
     Args:
         edge_index: int64 [2, E].
@@ -69,7 +73,13 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         Eigenvalues float32 [N, k], the same for all nodes of a graph, ascending, and eigenvectors' entries float32
         [N, k], with arbitrary signs. Both on the device of ``edge_index``.
     """
-    if edge_index.device.type == "cpu" and _fits_compiled_kernel(ptr):
+    values, vectors = _lowest_pairs(edge_index.cpu(), ptr.cpu(), k)
+    return values.to(edge_index.device), vectors.to(edge_index.device)
+
+
+def _lowest_pairs(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the result of :func:`laplacian_encoding` for tensors on the CPU."""
+    if _fits_compiled_kernel(ptr):
         from graphbench.core.neighbours import arc_lists
         from graphbench.models._lpe_cpu import lowest_pairs
 
@@ -88,22 +98,20 @@ class RandomWalkEncoder(nn.Module):
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
         super().__init__()
-        self.config = config
+        self.config = self.setting = config
         self.network = nn.Sequential(nn.Linear(config.k, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width))
 
-    def forward(self, batch: Data, layout: Layout) -> Tensor:
-        """Return embeddings [N, d]; the batch's attribute ``rwse`` [N, k] is used where it exists."""
+    def encodings(self, batch: Data, layout: Layout) -> dict[str, Tensor]:
+        """Return ``rwse`` float32 [N, k]; the batch's attribute of this name is used where it exists."""
         walks: Tensor | None = getattr(batch, "rwse", None)
         if walks is None:
-            with torch.no_grad():
-                walks = random_walk_encoding(
-                    layout.edge_index,
-                    layout.ptr,
-                    self.config.k,
-                    symmetric=not layout.directed,
-                    self_loops=self.config.self_loops,
-                )
-        embedded: Tensor = self.network(walks)
+            options = {"symmetric": not layout.directed, "self_loops": self.config.self_loops}
+            walks = random_walk_encoding(layout.edge_index, layout.ptr, self.config.k, **options)
+        return {"rwse": walks}
+
+    def forward(self, batch: Data, layout: Layout) -> Tensor:
+        """Return embeddings [N, d]."""
+        embedded: Tensor = self.network(self.encodings(batch, layout)["rwse"])
         return embedded
 
 
@@ -118,26 +126,29 @@ class LaplacianEncoder(nn.Module):
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
         super().__init__()
-        self.k = config.k
+        self.k, self.setting = config.k, config
         self.shift = nn.Parameter(1e-12 * torch.arange(config.k))
         self.phi_inner = nn.Linear(2, config.hidden)
         self.phi_outer = nn.Linear(config.hidden, config.hidden)
         self.rho = nn.Sequential(nn.Linear(config.hidden, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width))
 
-    def forward(self, batch: Data, layout: Layout) -> Tensor:
-        """Return embeddings [N, d]; the batch's ``lpe_values`` and ``lpe_vectors`` [N, k] are used where they exist."""
+    def encodings(self, batch: Data, layout: Layout) -> dict[str, Tensor]:
+        """Return ``lpe_values`` and ``lpe_vectors`` float32 [N, k]; the batch's are used where they exist."""
         values: Tensor | None = getattr(batch, "lpe_values", None)
         vectors: Tensor | None = getattr(batch, "lpe_vectors", None)
         if values is None or vectors is None:
-            with torch.no_grad():
-                values, vectors = laplacian_encoding(layout.edge_index, layout.ptr, self.k)
-        sizes = layout.sizes
-        kept = min(self.k, int(sizes.max()))
+            values, vectors = laplacian_encoding(layout.edge_index, layout.ptr, self.k)
+        return {"lpe_values": values, "lpe_vectors": vectors}
+
+    def forward(self, batch: Data, layout: Layout) -> Tensor:
+        """Return embeddings [N, d]."""
+        values, vectors = self.encodings(batch, layout).values()
+        sizes, kept = layout.sizes, min(self.k, layout.extent.most_nodes)
         values, vectors = values[:, :kept] + self.shift[:kept], vectors[:, :kept]
         if self.training:
             signs = torch.randint(0, 2, (layout.num_graphs, kept), device=vectors.device) * 2 - 1
             vectors = vectors * signs[layout.graph]
-        total = self._sum_of_pairs(values, vectors, sizes[layout.graph], int(sizes.min()))
+        total = self._sum_of_pairs(values, vectors, sizes[layout.graph], layout.extent.fewest_nodes)
         count = sizes.clamp(max=kept)[layout.graph].unsqueeze(1)
         embedded: Tensor = self.rho(F.linear(total, self.phi_outer.weight) + count * self.phi_outer.bias)
         return embedded
@@ -148,6 +159,10 @@ class LaplacianEncoder(nn.Module):
         if is_compiled(inner_layer.out_features, values, vectors, inner_layer.weight):
             counts = sizes.clamp(max=values.shape[1])
             return relu_pairs(vectors, values, counts, inner_layer.weight, inner_layer.bias)
+        if values.device.type != "cpu":  # few large operations: an accelerator waits for small ones to be launched
+            there = torch.arange(values.shape[1], device=sizes.device) < sizes.unsqueeze(1)
+            inner = torch.relu(inner_layer(torch.stack([vectors, values], dim=2)))
+            return (inner * there.unsqueeze(2)).sum(1)
         total = torch.zeros((), device=values.device)  # pair by pair, so that the intermediate values stay in the cache
         for j in range(values.shape[1]):
             inner = torch.relu(self.phi_inner(torch.stack([vectors[:, j], values[:, j]], dim=1)))
@@ -230,44 +245,6 @@ def _dense_laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[
         values[group.nodes, :kept] = (rows * inside[:, None])[group.real]
         vectors[group.nodes, :kept] = (basis[:, :, :kept] * inside[:, None])[group.real]
     return values, vectors
-
-
-def _dense_random_walk_encoding(
-    edge_index: Tensor, ptr: Tensor, k: int, *, symmetric: bool, self_loops: bool
-) -> Tensor:
-    """Return the result of :func:`random_walk_encoding`, computed by products of dense float32 matrices."""
-    out = torch.zeros(int(ptr[-1]), k, device=ptr.device)
-    for group in _dense_groups(edge_index, ptr):
-        adjacency = group.adjacency
-        if self_loops:
-            adjacency = adjacency + torch.diag_embed(group.real.to(adjacency.dtype))
-        degree = adjacency.sum(dim=2).clamp(min=1.0)
-        diagonals = _symmetric_diagonals if symmetric else _general_diagonals
-        out[group.nodes] = diagonals(adjacency, degree, k)[group.real]
-    return out
-
-
-def _symmetric_diagonals(adjacency: Tensor, degree: Tensor, k: int) -> Tensor:
-    """Return ``diag(P^i)`` [G, n, k]: with ``S = D^-1/2 A D^-1/2`` symmetric, ``diag(S^(i+j)) = rowsum(S^i * S^j)``."""
-    scale = degree.rsqrt()
-    first = scale.unsqueeze(2) * adjacency * scale.unsqueeze(1)
-    power, columns = first, [first.diagonal(dim1=1, dim2=2)]
-    while len(columns) < k:
-        columns.append((power * power).sum(dim=2))
-        after = power @ first
-        columns.append((power * after).sum(dim=2))
-        power = after
-    return torch.stack(columns[:k], dim=2)
-
-
-def _general_diagonals(adjacency: Tensor, degree: Tensor, k: int) -> Tensor:
-    """Return ``diag(P^i)`` [G, n, k] from the k powers of ``P = D^-1 A``."""
-    first = adjacency / degree.unsqueeze(2)
-    power, columns = first, [first.diagonal(dim1=1, dim2=2)]
-    for _ in range(k - 1):
-        power = power @ first
-        columns.append(power.diagonal(dim1=1, dim2=2))
-    return torch.stack(columns, dim=2)
 
 
 @contextmanager

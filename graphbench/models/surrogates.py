@@ -40,6 +40,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 from graphbench.models.graphs import Layout, neighbour_sums
+from graphbench.models.layers import full_precision
 
 
 def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tensor:
@@ -55,7 +56,8 @@ def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tens
     """
     if not 1.0 <= beta < math.inf:
         raise ConfigError(f"beta = {beta}; give a number from 1 on: below, sets with edges in them have the least loss")
-    with _full_precision(scores):
+    _require_floats(scores)
+    with full_precision(scores.device):
         layout, p = _layout(batch), torch.sigmoid(_checked(scores, batch, dimensions=1))
         edges_within = (p * neighbour_sums(p, layout)).sum() / 2
         return (beta * edges_within - p.sum()) / layout.num_graphs
@@ -71,7 +73,8 @@ def max_cut_loss(scores: Tensor, batch: Data) -> Tensor:
     Raises:
         ConfigError: If the scores have another shape.
     """
-    with _full_precision(scores):
+    _require_floats(scores)
+    with full_precision(scores.device):
         layout, values = _layout(batch), _checked(scores, batch, dimensions=1)
         return -(torch.sigmoid(-values) * neighbour_sums(torch.sigmoid(values), layout)).sum() / layout.num_graphs
 
@@ -90,7 +93,8 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
     """
     if not 0.0 <= weight < math.inf:
         raise ConfigError(f"weight = {weight}; give a number from 0 on: using fewer colours is the aim")
-    with _full_precision(scores):
+    _require_floats(scores)
+    with full_precision(scores.device):
         layout, p = _layout(batch), torch.softmax(_checked(scores, batch, dimensions=2), dim=1)
         total = (p * neighbour_sums(p, layout)).sum() / 2
         if weight:
@@ -159,11 +163,10 @@ def surrogate_of(name: str, settings: Mapping[str, float]) -> Callable[[Tensor, 
     return loss
 
 
-def _full_precision(scores: Tensor) -> torch.autocast:
+def _require_floats(scores: Tensor) -> None:
     if not isinstance(scores, Tensor) or not scores.is_floating_point():
         kind = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
         raise ConfigError(f"the scores are {kind}; give a tensor of floating-point numbers, a model's logits")
-    return torch.autocast(scores.device.type, enabled=False)
 
 
 def _layout(batch: Data) -> Layout:

@@ -52,6 +52,7 @@ class TrainingState:
         timed_graphs: Samples trained on in that time.
         peak_memory_bytes: Largest memory use seen.
         first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
+        shared_device: Whether another run of graphbench was seen on the same GPU.
     """
 
     step: int = 0
@@ -66,6 +67,7 @@ class TrainingState:
     timed_graphs: int = 0
     peak_memory_bytes: int = 0
     first_errors: dict[str, float] = field(default_factory=dict)
+    shared_device: bool = False
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> TrainingState:

@@ -13,16 +13,25 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.core.errors import CheckpointError
+from graphbench.data.batches.batching import on_device
 from graphbench.models.base import TaskModel
 from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
+from graphbench.training.device_use import shares_device
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.neighbours import NeighbourBatches
-from graphbench.training.recording import peak_memory_bytes, processor_seconds
-from graphbench.training.scoring import autocast, chosen_precision, finish_work, score_split, validation_loss
+from graphbench.training.recording import peak_memory_bytes, processor_seconds, reset_peak_memory
+from graphbench.training.scoring import (
+    autocast,
+    chosen_precision,
+    finish_work,
+    matrix_products,
+    score_split,
+    validation_loss,
+)
 from graphbench.training.settings import MixtureSchedule, TrainingConfig, learning_rate_factor, mixture_weights
 
 logger = logging.getLogger(__name__)
@@ -70,6 +79,7 @@ class TrainingLoop:
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
+        reset_peak_memory(self.world.device)
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was.
@@ -221,7 +231,8 @@ class TrainingLoop:
         factor = learning_rate_factor(self.state.step, settings.horizon, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.lr * factor
-        total = self._backward(id_, parts)
+        with matrix_products(self.precision):
+            total = self._backward(id_, parts)
         world.sum_gradients(self.model.parameters())
         if settings.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
@@ -236,7 +247,7 @@ class TrainingLoop:
         """
         task, device = self.runs[id_].task, self.world.device
         whole = len(parts) == self.world.size == 1
-        shares = [{}] if whole else self._shares([task.loss_weights(part) for part in parts])
+        shares = [{}] if whole else self._shares(id_, [task.loss_weights(part) for part in parts])
         total = torch.zeros((), device=device)
         for part, share in zip(parts, shares, strict=True):
             losses = self._losses(id_, self._on_device(id_, part))
@@ -250,22 +261,32 @@ class TrainingLoop:
     def _on_device(self, id_: str, part: Any) -> Any:
         """Return a batch on the device; the batch of a single graph that comes again is copied there once."""
         if self.runs[id_].train_size > 1:
-            return part.to(self.world.device)
+            return on_device(part, self.world.device)
         earlier, moved = self._single.get(id_, (None, None))
         if earlier is not part:
-            moved = part.to(self.world.device)
+            moved = on_device(part, self.world.device)
             self._single[id_] = (part, moved)
         return moved
 
-    def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
-        """Return output -> share of its terms that each of this process's parts of a batch has."""
-        names, device = list(counts[0]), self.world.device
-        local_counts = torch.stack(
-            [torch.stack([torch.as_tensor(c[name], dtype=torch.float64) for name in names]) for c in counts]
-        )
+    def _shares(self, id_: str, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
+        """Return output -> share of its terms that each of this process's parts of a batch has.
+
+        A process without a part of the batch takes part in the sum with zeros.
+        """
+        names = list(counts[0]) if counts else self._loss_names(id_)
+        device = self.world.device
+        numbers = [[torch.as_tensor(c[name], dtype=torch.float64) for name in names] for c in counts]
+        rows = [torch.stack(row) for row in numbers]
+        local_counts = torch.stack(rows) if rows else torch.zeros(0, len(names), dtype=torch.float64)
         local_counts = local_counts.to(device)
         shares = local_counts / self.world.sum(local_counts.sum(0)).clamp(min=1e-12)
         return [dict(zip(names, row.float().unbind(), strict=True)) for row in shares]
+
+    def _loss_names(self, id_: str) -> list[str]:
+        """Return the names of a dataset's losses, read from its first sample."""
+        run = self.runs[id_]
+        batch = next(iter(run.task.validation_batches(run.train[:1], 1)))
+        return list(run.task.loss_weights(self.model.prepare(batch, id_, training=True)))
 
     def _losses(self, id_: str, batch: Any) -> dict[str, Tensor]:
         with autocast(self.world.device, self.precision):
@@ -283,6 +304,7 @@ class TrainingLoop:
         state = self.state
         values = self.world.sum(torch.stack(self._pending)).tolist()
         finish_work(self.world.device)
+        state.shared_device |= shares_device(self.world.device)
         self._count_time(len(values))
         self._pending.clear()
         for number, value in enumerate(values, state.step - len(values) + 1):

@@ -86,8 +86,14 @@ def processor_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
+def reset_peak_memory(device: torch.device) -> None:
+    """Let the peak of a GPU's memory begin anew, so that a run does not report the peak of an earlier run."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def peak_memory_bytes(device: torch.device) -> int:
-    """Return the largest memory use so far: of the device's tensors on a GPU, of the whole process on a CPU."""
+    """Return the largest memory use: of a GPU's tensors since the last reset, of the whole process on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024

@@ -6,7 +6,7 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import nn
 
-from graphbench.core.errors import EvaluationError
+from graphbench.core.errors import ConfigError, EvaluationError
 from graphbench.core.progress import progress_bar
+from graphbench.data.batches.batching import on_device
 from graphbench.evaluation.metrics.bootstrap import replicate_seed
 from graphbench.models.base import TaskModel, largest_batch
 from graphbench.tasks.base import FurtherBatches, Task, named_scores
@@ -29,24 +30,43 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "tf32", "bf16"]
 BatchSize = int | Literal["auto"]
 
 
-def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+def chosen_precision(precision: Literal["auto", "fp32", "tf32", "bf16"], device: torch.device) -> Precision:
     """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
 
     On a CPU bfloat16 autocast may be several times as fast as fp32 (with AVX512-BF16 or AMX) or an order of magnitude
     slower (without), and small models are slower in any case; so it is used only where it is asked for.
+
+    Raises:
+        ConfigError: If TF32 is asked for on a CPU, which has no such numbers.
     """
+    if precision == "tf32" and device.type != "cuda":
+        raise ConfigError(f"training.precision is tf32, which {device} does not have; set it to fp32, bf16 or auto")
     if precision != "auto":
         return precision
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
-    """Return the context a model runs in: bfloat16 autocast, or none."""
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
+    """Return the context a model runs in: bfloat16 autocast, matrix products in TF32, or none."""
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else matrix_products(precision)
+
+
+@contextmanager
+def matrix_products(precision: Precision) -> Iterator[None]:
+    """Within the block, let a GPU multiply float32 matrices in TF32 if the precision is TF32, backward passes too."""
+    if precision != "tf32":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager
@@ -70,7 +90,7 @@ class ModelOnDevice:
         model: The model, on ``device``.
         task_id: Name that the model has for the dataset.
         device: Where to compute.
-        precision: ``bf16`` runs the model under autocast.
+        precision: ``bf16`` runs the model under autocast, ``tf32`` multiplies matrices with shorter factors.
         generator: Draws inputs that are random; None for the global generator.
     """
 
@@ -89,8 +109,8 @@ class ModelOnDevice:
         """Return the outputs of a ``TaskModel`` for a batch, or the predictions of another model."""
         if self.gives_predictions:
             with autocast(self.device, self.precision):
-                return self.model(batch.to(self.device))
-        seen = self.model.prepare(batch, self.task_id, self.generator).to(self.device)
+                return self.model(on_device(batch, self.device))
+        seen = on_device(self.model.prepare(batch, self.task_id, self.generator), self.device)
         with autocast(self.device, self.precision):
             return self.model.predict(seen, self.task_id)
 
@@ -123,7 +143,7 @@ def score_split(
         batch_size: Samples at once; ``auto`` fits it to the model and the largest samples. A GPU that runs out of
             memory gets half as many, down to one.
         device: Where to compute.
-        precision: ``bf16`` runs the model under autocast.
+        precision: ``bf16`` runs the model under autocast, ``tf32`` multiplies matrices with shorter factors.
         progress: Show a progress bar; None shows it in a terminal.
         selecting: Whether models are selected on the split: inputs that are random in training are drawn then, the
             same ones every time.
@@ -188,7 +208,7 @@ def validation_loss(
     counts: dict[str, float] = {}
     with evaluating(model), torch.no_grad():
         for batch in task.validation_batches(run.val, size):
-            seen = model.prepare(batch, id_, generator).to(device)
+            seen = on_device(model.prepare(batch, id_, generator), device)
             with autocast(device, precision):
                 outputs = model(seen, id_)
             for name, loss in task.losses(outputs, seen).items():
@@ -219,7 +239,7 @@ def latencies_ms(
         run: The dataset.
         id_: Name that the model has for the dataset.
         device: Where to compute.
-        precision: ``bf16`` runs the model under autocast.
+        precision: ``bf16`` runs the model under autocast, ``tf32`` multiplies matrices with shorter factors.
     """
     task = run.task
     alone, together, repeats = task.timing

@@ -140,9 +140,10 @@ class TrainingConfig(StrictModel):
         patience: Validations without improvement before the run stops early; None to never stop early.
         eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes. Prompts: most
             per batch; long ones are fewer.
-        precision: ``fp32``, ``bf16`` (autocast), or ``auto``: bf16 on CUDA devices that support it, else fp32.
-        compile: True compiles the whole model with ``torch.compile``; ``auto`` leaves compiling to the model, which
-            compiles its attention where that helps; False is the same as ``auto`` on a CPU.
+        precision: ``fp32``, ``bf16`` (autocast), ``tf32`` (float32, whose matrix products have factors of 11
+            significant bits; CUDA devices only), or ``auto``: bf16 on CUDA devices that support it, else fp32.
+        compile: True compiles the whole model with ``torch.compile``; ``auto`` and False compile nothing but the
+            attention of ``model.attention: flex``.
         seed: Seed of weights, data order and dropout.
         log_every: Updates averaged into one point of the loss curve; None for a two-hundredth of the schedule.
         checkpoint_every: Updates between two checkpoints; None for one at every validation.
@@ -173,7 +174,7 @@ class TrainingConfig(StrictModel):
     eval_at: tuple[int, ...] = ()
     patience: int | None = Field(None, gt=0)
     eval_batch_size: int | Literal["auto"] = "auto"
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
     compile: bool | Literal["auto"] = "auto"
     seed: int = Field(0, ge=0, lt=2**32)
     log_every: int | None = Field(None, gt=0)

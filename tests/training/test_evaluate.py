@@ -109,9 +109,9 @@ def test_memory_errors_halve_the_batch(toys):
 def test_batches_shrink_with_the_graphs(toys, monkeypatch):
     largest = max(batch.num_nodes + batch.num_edges for batch in toys.test.batches(1))
     assert largest_batch(Guess(), toys.test) == 1024
-    monkeypatch.setattr(base, "_ITEMS", 7 * largest + 1)
+    monkeypatch.setattr(base, "_ROWS", 7 * largest + 1)
     assert largest_batch(Guess(), toys.test) == 7
-    monkeypatch.setattr(base, "_ITEMS", 1)
+    monkeypatch.setattr(base, "_ROWS", 1)
     assert largest_batch(Guess(), toys.test) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from graphbench.data.arrays.texts import Texts, take_rows
 from graphbench.data.arrays.trajectories import Trajectories
 
 Array = NDArray[Any]
+_SHARED = "_graphbench_shared"  # attribute of a tensor
 _INTEGER_KINDS = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION)
 
 
@@ -263,12 +265,57 @@ def _set_slices(
     batch._store.__dict__["_num_nodes"] = (ptr[1:] - ptr[:-1]).tolist()
 
 
-def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
-    """Return a tensor on a device; the copy from the CPU to a GPU is asynchronous."""
+def on_device(batch: Any, device: torch.device | str) -> Any:
+    """Return a batch on a device; the given batch stays where it is, and copies to a GPU are asynchronous.
+
+    Args:
+        batch: A PyG ``Data`` or ``Batch``, or another batch with a method ``to``.
+        device: The device.
+    """
     target = torch.device(device)
-    if target.type == "cuda" and tensor.device.type == "cpu":
+    if target.type != "cuda" or not isinstance(batch, Data):
+        return batch.to(target)
+    return copy.copy(batch).apply(lambda tensor: move(tensor, target))
+
+
+def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
+    """Return a tensor on a device; the copy from the CPU to a GPU is asynchronous.
+
+    A tensor that batches share (:func:`share`) is copied to each device once.
+    """
+    target = torch.device(device)
+    if target.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(target)
+    kept = facts_of(tensor)
+    if kept is None:
         return tensor.pin_memory().to(target, non_blocking=True)
-    return tensor.to(target)
+    if target not in kept:
+        kept[target] = share(tensor.pin_memory().to(target, non_blocking=True), kept[COPIES])
+    copied: torch.Tensor = kept[target]
+    return copied
+
+
+COPIES = "copies"
+"""Key among the facts about a shared tensor: of how many equal parts, one for each graph, it consists."""
+
+
+def share(tensor: torch.Tensor, copies: int = 1) -> torch.Tensor:
+    """Mark a tensor as part of many batches, so that copies and derived facts are made once; return the tensor.
+
+    Nobody may write into such a tensor.
+
+    Args:
+        tensor: The tensor.
+        copies: The number of graphs of the batches, if they are copies of one graph.
+    """
+    setattr(tensor, _SHARED, {COPIES: copies})
+    return tensor
+
+
+def facts_of(tensor: torch.Tensor) -> dict[Any, Any] | None:
+    """Return the dictionary in which facts about a shared tensor are kept; None for a tensor of one batch."""
+    kept: dict[Any, Any] | None = getattr(tensor, _SHARED, None)
+    return kept
 
 
 class Batchable(Protocol):

@@ -25,7 +25,7 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.quantisation import columns
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.batches.batching import FlatGraphs, as_tensors, move, standard_fields
+from graphbench.data.batches.batching import FlatGraphs, as_tensors, move, share, standard_fields
 from graphbench.data.components.domain import find, topology_of
 from graphbench.data.store.casting import compact
 
@@ -174,7 +174,7 @@ class SeriesGraphs:
             )
             tensors = as_tensors(copies.gather(np.zeros(count, np.int64)))
             tensors |= standard_fields(tensors, tuple(f for f in copies.features if f.location is Location.EDGE))
-            self._shared[key] = {name: move(value, device) for name, value in tensors.items()}
+            self._shared[key] = {name: share(move(value, device), count) for name, value in tensors.items()}
             if len(self._shared) > _SIZES:
                 self._shared.popitem(last=False)
         self._shared.move_to_end(key)

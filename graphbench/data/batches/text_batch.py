@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from graphbench.data.batches.batching import move
 from graphbench.data.batches.sample_ids import SampleIds
 
 NOT_SCORED = -100  # in targets
@@ -45,6 +46,6 @@ class TextBatch:
     def to(self, device: torch.device | str) -> TextBatch:
         """Return the batch with its tensors on a device."""
         tokens, targets, positions = (
-            None if tensor is None else tensor.to(device) for tensor in (self.tokens, self.targets, self.positions)
+            None if tensor is None else move(tensor, device) for tensor in (self.tokens, self.targets, self.positions)
         )
         return replace(self, tokens=tokens, targets=targets, positions=positions)

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphbench.models.layers import FullPrecisionLinear
+
 INITIAL_SCALE = 0.02
 """Standard deviation of embeddings and of the last layer before training."""
 
@@ -62,7 +64,7 @@ class Chooser(nn.Module):
         self.bits, self.numbers = nn.Linear(goal, width), nn.Linear(numbers, width)
         self.mixed = nn.Sequential(nn.GELU(), nn.Linear(width, width))
         self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
-        self.norm, self.score = nn.LayerNorm(width), nn.Linear(width, 1, bias=False)
+        self.norm, self.score = nn.LayerNorm(width), FullPrecisionLinear(width, 1, bias=False)
         nn.init.normal_(self.score.weight, std=INITIAL_SCALE)
 
     def forward(self, goal: Tensor, bits: Tensor, numbers: Tensor, there: Tensor) -> Tensor:
@@ -79,5 +81,5 @@ class Chooser(nn.Module):
         mask = F.pad(there, (1, 0), value=True)[:, None, None]
         for layer in self.layers:
             x, _ = layer(x, mask)
-        logits: Tensor = self.score(self.norm(x[:, 1:])).squeeze(2).float()
+        logits: Tensor = self.score(self.norm(x[:, 1:])).squeeze(2)
         return logits.masked_fill(~there, -torch.inf)

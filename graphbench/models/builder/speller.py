@@ -21,6 +21,7 @@ from graphbench.data.components.domain import find
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.builder.network import INITIAL_SCALE, Layer
+from graphbench.models.layers import FullPrecisionLinear
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -62,7 +63,7 @@ class SpellerModel(TaskModel):
         for embedding in (self.tokens, self.goal_places, self.places):
             nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
         self.layers = nn.ModuleList(Layer(width, config.heads) for _ in range(config.layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, self.tokenizer.vocabulary)
+        self.norm, self.head = nn.LayerNorm(width), FullPrecisionLinear(width, self.tokenizer.vocabulary)
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
         """Return ``loss``: the mean cross-entropy of the tokens of every sample's structure, float32 [B]."""
@@ -72,9 +73,7 @@ class SpellerModel(TaskModel):
         ]
         targets = nn.utils.rnn.pad_sequence(written, batch_first=True).to(self.head.weight.device)
         logits, _, _ = self._read(_strings(batch, self.tokenizer.field), F.pad(targets[:, :-1], (1, 0)))
-        losses = F.cross_entropy(
-            logits.float().transpose(1, 2), targets, ignore_index=_START_OR_PADDING, reduction="none"
-        )
+        losses = F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=_START_OR_PADDING, reduction="none")
         return {"loss": losses.sum(1) / (targets != _START_OR_PADDING).sum(1)}
 
     @torch.inference_mode()
@@ -97,7 +96,7 @@ class SpellerModel(TaskModel):
         start = torch.zeros(len(texts), 1, dtype=torch.int64, device=self.head.weight.device)
         logits, visible, cache = self._read(texts, start)
         while True:
-            values = logits[:, -1].float().cpu().numpy().astype(np.float64)
+            values = logits[:, -1].cpu().numpy().astype(np.float64)
             values[:, _START_OR_PADDING] = -np.inf
             for row, b in enumerate(waiting):
                 if self.config.temperature:  # Gumbel noise: the argmax is a sample of the softmax

@@ -1,4 +1,4 @@
-"""Attention with a bias from the graph: two kinds of bias, and three ways to apply it.
+"""Attention with a bias from the graph: two kinds of bias, and four ways to apply it.
 
 A bias is float [heads, queries, keys] per graph. ``dense()`` builds the bias of a whole padded batch; ``rows()`` builds
 a slice, so that the full square of a graph with tens of thousands of tokens is never held in memory.
@@ -16,9 +16,13 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from graphbench.core.errors import ConfigError
+from graphbench.models.graphs import segment_sum
+from graphbench.models.processors.pairs import BiasedPairs, ordered_pairs, pairs_attention
 
 DENSE_BIAS_BYTES = 1 << 29  # if the bias of a batch is larger, "auto" works in slices
 _SLICE_BYTES = 1 << 26
+_LONG_SEQUENCE = 128  # tokens; of shorter ones, dense biases are cheap
+_MOST_BIASED = 0.2  # share of all pairs
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -36,6 +40,14 @@ class AttentionBias(Protocol):
 
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
         """Return one graph's bias for queries ``start .. stop-1`` and ``length`` keys, [heads, stop-start, length]."""
+        ...
+
+    def most_pairs(self) -> int:
+        """Return an upper bound of the number of pairs that have a bias."""
+        ...
+
+    def pairs(self) -> BiasedPairs:
+        """Return the pairs that have a bias."""
         ...
 
 
@@ -61,7 +73,7 @@ class ArcBias:
         flat = (graph * self.size + query) * self.size + key
         square = self.values.new_zeros(self.lengths.numel() * self.size**2, self.heads).index_add(0, flat, self.values)
         bias = square.view(-1, self.size, self.size, self.heads).permute(0, 3, 1, 2)
-        return bias if self.token is None else bias + token_bias(self.token, range(self.size), self.size)
+        return bias if self.token is None else bias + token_bias(self.token, 0, self.size, self.size)
 
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
         """Return a slice of one graph's bias, [heads, stop-start, length]."""
@@ -70,7 +82,25 @@ class ArcBias:
         flat = (query[selected] - start) * length + key[selected]
         square = self.values.new_zeros((stop - start) * length, self.heads).index_add(0, flat, self.values[selected])
         bias = square.view(stop - start, length, self.heads).permute(2, 0, 1)
-        return bias if self.token is None else bias + token_bias(self.token, range(start, stop), length)
+        return bias if self.token is None else bias + token_bias(self.token, start, stop, length)
+
+    def most_pairs(self) -> int:
+        """Return an upper bound of the number of pairs that have a bias."""
+        return self.arcs.shape[1] + (0 if self.token is None else 2 * self.lengths.numel() * self.size)
+
+    def pairs(self) -> BiasedPairs:
+        """Return the pairs that have a bias; several arcs between two tokens add up."""
+        graph, query, key = self.arcs
+        flat, values = (graph * self.size + query) * self.size + key, self.values
+        if self.token is not None:
+            of_token, kinds = token_pairs(self.lengths, self.size)
+            flat, values = torch.cat([flat, of_token]), torch.cat([values, self.token.to(values.dtype)[kinds]])
+        pairs, place, starts, keys = ordered_pairs(flat, self.size, self.lengths.numel())
+        if len(pairs) == len(flat):
+            summed = values.index_select(0, torch.argsort(place))
+        else:
+            summed = segment_sum(values, place, len(pairs))
+        return BiasedPairs(starts, keys, summed, self.lengths)
 
 
 class RelationBias:
@@ -94,21 +124,55 @@ class RelationBias:
     def dense(self) -> Tensor:
         """Return the bias of all graphs, [B, heads, size, size]."""
         shared = shares_endpoint(self.endpoints, self.endpoints)
-        return self._bias(shared.unsqueeze(1), range(self.size), self.size)
+        return self._bias(shared.unsqueeze(1), 0, self.size, self.size)
 
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
         """Return a slice of one graph's bias, [heads, stop-start, length]."""
         ends = self.endpoints[graph]
-        return self._bias(shares_endpoint(ends[start:stop], ends[:length]), range(start, stop), length)
+        return self._bias(shares_endpoint(ends[start:stop], ends[:length]), start, stop, length)
 
-    def _bias(self, shared: Tensor, queries: range, keys: int) -> Tensor:
-        positions = torch.arange(queries.start, queries.stop, device=shared.device).unsqueeze(1)
+    def most_pairs(self) -> int:
+        """Return an upper bound of the number of pairs that have a bias."""
+        counts = torch.bincount(self._incidences()[0])
+        return int(counts.square().sum()) + (0 if self.token is None else 2 * self.lengths.numel() * self.size)
+
+    def pairs(self) -> BiasedPairs:
+        """Return the pairs that have a bias."""
+        node, token = self._incidences()
+        counts = torch.bincount(node)
+        first, repeats = counts.cumsum(0) - counts, counts[node]
+        one = torch.repeat_interleave(token, repeats)  # every incidence with all incidences of its node
+        within = torch.arange(len(one)) - torch.repeat_interleave(repeats.cumsum(0) - repeats, repeats)
+        other = token[torch.repeat_interleave(first[node], repeats) + within]
+        flat = one * self.size + other % self.size
+        table = self.weight
+        if self.token is not None:
+            of_token, kinds = token_pairs(self.lengths, self.size)
+            table = torch.cat([table, self.token.to(table.dtype)])
+            flat = torch.cat([flat, of_token])
+        pairs, place, starts, keys = ordered_pairs(flat, self.size, self.lengths.numel())
+        kind = (pairs // self.size != keys).long()
+        if self.token is not None:
+            kind = kind.index_copy(0, place[-len(kinds) :], 2 + kinds)
+        return BiasedPairs(starts, keys, table[kind], self.lengths)
+
+    def _incidences(self) -> tuple[Tensor, Tensor]:
+        """Return nodes, in order, and the tokens that touch them, numbered through the padded batch; int64 [I] each."""
+        ends = self.endpoints.flatten(0, 1)
+        tokens = torch.arange(len(ends)).repeat(2)
+        nodes = torch.cat([ends[:, 0], torch.where(ends[:, 0] == ends[:, 1], -1, ends[:, 1])])
+        there = nodes >= 0
+        order = torch.argsort(nodes[there], stable=True)
+        return nodes[there][order], tokens[there][order]
+
+    def _bias(self, shared: Tensor, start: int, stop: int, keys: int) -> Tensor:
+        positions = torch.arange(start, stop, device=shared.device).unsqueeze(1)
         same = positions == torch.arange(keys, device=shared.device)
         bias = self.weight[1].view(-1, 1, 1) * (shared & ~same)
         if self.token is None:
             return bias + self.weight[0].view(-1, 1, 1) * same
         not_token = positions > 0  # the graph token's loop has another bias
-        return bias + self.weight[0].view(-1, 1, 1) * (same & not_token) + token_bias(self.token, queries, keys)
+        return bias + self.weight[0].view(-1, 1, 1) * (same & not_token) + token_bias(self.token, start, stop, keys)
 
 
 def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
@@ -118,19 +182,37 @@ def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
     return (a == c) | (a == d) | (b == c) | (b == d)
 
 
-def token_bias(token: Tensor, queries: range, keys: int) -> Tensor:
-    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in as the query, out as a key."""
-    query_is = (torch.arange(queries.start, queries.stop, device=token.device) == 0).unsqueeze(1)
+def token_bias(token: Tensor, start: int, stop: int, keys: int) -> Tensor:
+    """Return the graph token's bias [heads, stop-start, keys]: loop at (0, 0), in as the query, out as a key."""
+    query_is = (torch.arange(start, stop, device=token.device) == 0).unsqueeze(1)
     key_is = (torch.arange(keys, device=token.device) == 0).unsqueeze(0)
     kinds = torch.stack([query_is & key_is, query_is & ~key_is, ~query_is & key_is]).to(token.dtype)
     return torch.einsum("th,tqk->hqk", token, kinds)
+
+
+def token_pairs(lengths: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the pairs of graph tokens with all tokens of their graphs, and their kinds: loop 0, in 1, out 2.
+
+    Args:
+        lengths: int64 [B], tokens per graph; the graph token is the first.
+        size: Padded number of tokens.
+
+    Returns:
+        int64 [Q], ``(graph * size + query) * size + key``, and int64 [Q].
+    """
+    graph = torch.repeat_interleave(lengths)
+    token = torch.arange(len(graph)) - torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+    base = graph * size**2
+    others = token > 0
+    flat = torch.cat([base + token, (base + token * size)[others]])
+    return flat, torch.cat([others.long(), torch.full((int(others.sum()),), 2)])
 
 
 def attention_function(mode: str, bias: AttentionBias) -> Attention:
     """Return attention with a bias: a function of queries, keys and values [B, heads, L, d/heads], scaled per head.
 
     Args:
-        mode: ``auto``, ``sdpa``, ``chunked`` or ``flex``, see ``ModelConfig.attention``.
+        mode: ``auto``, ``sdpa``, ``chunked``, ``pairs`` or ``flex``, see ``ModelConfig.attention``.
         bias: The bias, the same for every layer.
 
     Raises:
@@ -141,9 +223,20 @@ def attention_function(mode: str, bias: AttentionBias) -> Attention:
             raise ConfigError("attention 'flex' needs edge tokens and a CUDA device; use 'auto'")
         return flex_attention_function(bias, compiled=True)
     square = 4 * bias.lengths.numel() * bias.heads * bias.size**2
+    if mode == "pairs" or (mode == "auto" and _has_few_pairs(bias)):
+        if bias.lengths.device.type != "cpu":
+            raise ConfigError("attention 'pairs' needs a CPU; use 'auto'")
+        return pairs_attention(bias.pairs())
     if mode == "chunked" or (mode == "auto" and square > DENSE_BIAS_BYTES):
         return _sliced_attention(bias)
     return _dense_attention(bias)
+
+
+def _has_few_pairs(bias: AttentionBias) -> bool:
+    """Return whether correcting the biased pairs on the CPU is faster than adding a dense bias."""
+    if bias.lengths.device.type != "cpu" or bias.size < _LONG_SEQUENCE or torch.compiler.is_compiling():
+        return False
+    return bias.most_pairs() <= _MOST_BIASED * bias.lengths.numel() * bias.size**2
 
 
 def _dense_attention(bias: AttentionBias) -> Attention:
@@ -152,6 +245,8 @@ def _dense_attention(bias: AttentionBias) -> Attention:
     device = mask.device.type
     if torch.is_autocast_enabled(device):
         mask = mask.to(torch.get_autocast_dtype(device))
+    if device != "cpu":
+        mask = mask.contiguous()  # once, not in every layer
 
     def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask.to(queries.dtype))

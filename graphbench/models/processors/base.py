@@ -25,6 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError, create_model
 from torch import Tensor, nn
 
@@ -60,12 +62,13 @@ class State:
     Attributes:
         nodes: [N, d], with positional encodings.
         edges: [E, d], one row per column of ``edge_index``, or [1, d], the same for all edges; None unless
-            ``uses_edges``.
+            ``uses_edges``. With ``reads_shared_edges`` also [E / B, d], the rows of one of B copies of a graph.
         edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or
             None.
         layout: The positions of each graph in the arrays.
         inputs: Values of the inputs that :meth:`Processor.reads` names, by name, as the batch holds them: [N, ...] for
             nodes, [E, ...] for edges (one row per column of ``edge_index``), or [B, ...] for graphs.
+        prepared: The facts that :meth:`Processor.prepare` returned for the batch; none if it was not prepared.
     """
 
     nodes: Tensor
@@ -73,6 +76,7 @@ class State:
     edge_tokens: Tensor | None
     layout: Layout
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    prepared: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +101,14 @@ class Processor(nn.Module):
         uses_edges: Whether the processor reads ``State.edges``.
         supports_edge_tokens: Whether the processor can process edges as tokens in addition to nodes.
         supports_graph_token: Whether the processor can return ``Processed.graph``.
+        reads_shared_edges: Whether the processor reads the edges of B copies of one graph once, in place of [E, d];
+            :func:`every_edge` repeats them.
     """
 
     uses_edges: ClassVar[bool] = True
     supports_edge_tokens: ClassVar[bool] = False
     supports_graph_token: ClassVar[bool] = False
+    reads_shared_edges: ClassVar[bool] = False
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
         """Create the processor from a model's configuration."""
@@ -114,6 +121,37 @@ class Processor(nn.Module):
         The model rejects data without them. They are embedded like all inputs unless ``config.ignore`` names them.
         """
         return ()
+
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
+        """Return facts that follow from the inputs of :meth:`reads` and the layout alone; none by default.
+
+        They are computed on the CPU before a batch is moved to a device, so that no step waits for the device, and
+        moved with the batch; :meth:`facts` reads them.
+
+        Args:
+            inputs: As :attr:`State.inputs`, on the CPU.
+            layout: As :attr:`State.layout`, on the CPU.
+
+        Returns:
+            Name -> tensor, or a number or tuple of numbers.
+        """
+        return {}
+
+    def facts(self, state: State) -> Mapping[str, Any]:
+        """Return the facts that :meth:`prepare` made for a batch; without them, make them now."""
+        return state.prepared or self.prepare(state.inputs, state.layout)
+
+    def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the rows of the model's width that the largest array of each graph takes; they bound scored batches.
+
+        By default it is nodes and edges. A processor of all pairs of nodes returns ``nodes**2``, and one that needs the
+        time of that many rows may do so as well. A batch holds at most 2^17 rows.
+
+        Args:
+            nodes: int64 [graphs], the nodes of each graph.
+            edges: int64 [graphs], its edges; an undirected edge counts once.
+        """
+        return nodes + edges
 
     def forward(self, state: State) -> Processed:
         """Return the processed embeddings."""
@@ -135,6 +173,12 @@ class LayerStack(Processor):
         for layer in self.layers:
             nodes = layer(nodes, state.edges, state.layout)
         return Processed(nodes)
+
+
+def every_edge(edges: Tensor, layout: Layout) -> Tensor:
+    """Return edges [E, d] or [1, d] as they are, and the edges [E / B, d] of copies of a graph repeated, [E, d]."""
+    count = layout.edge_index.shape[1]
+    return edges if edges.shape[0] in (1, count) else edges.repeat(count // edges.shape[0], 1)
 
 
 def read_options(schema: type[_Options], config: ModelConfig) -> _Options:

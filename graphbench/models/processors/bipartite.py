@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.arcs import Arcs, arc_sums
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import segment_sum
+from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
@@ -142,9 +142,13 @@ class Bipartite(Processor):
         self.right_update = NormalisedLSTMCell(width, width, config.activation, config.dropout)
         self.left_update = NormalisedLSTMCell((1 + paired) * width, width, config.activation, config.dropout)
 
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Tensor]:
+        """Return the states and arcs of the two sides, see :func:`sides_of`."""
+        return facts_of_sides(inputs, layout, self.options)
+
     def forward(self, state: State) -> Processed:
         """Return the processed nodes."""
-        sides = sides_of(state, self.options)
+        sides = sides_of(self.facts(state))
         left, right = state.nodes.index_select(0, sides.left), state.nodes.index_select(0, sides.right)
         states = (left, torch.zeros_like(left), right, torch.zeros_like(right))
         for _ in range(self.rounds):
@@ -170,25 +174,40 @@ class Bipartite(Processor):
         return left, left_cell, right, right_cell
 
 
-def sides_of(state: State, options: BipartiteOptions) -> Sides:
-    """Return the two sides of a batch, divided by the masks that the options name."""
-    is_right = state.inputs[options.side].reshape(-1) != 0
-    source, target = state.layout.edge_index
+def facts_of_sides(inputs: Mapping[str, Tensor], layout: Layout, options: BipartiteOptions) -> dict[str, Tensor]:
+    """Return the two sides of a batch, divided by the masks that the options name.
+
+    Args:
+        inputs: The masks.
+        layout: The layout of the batch.
+        options: The options.
+
+    Returns:
+        ``left`` and ``right`` int64, the node of each state of a side; ``arcs`` int64 [2, A], from states of the left
+        side to states of the right side; with complementary pairs ``complements`` int64 [2, C].
+    """
+    is_right = inputs[options.side].reshape(-1) != 0
+    source, target = layout.edge_index
     row = torch.where(is_right, is_right.cumsum(0), (~is_right).cumsum(0)) - 1  # within the node's side
     left, right = (~is_right).nonzero().squeeze(1), is_right.nonzero().squeeze(1)
-    starts, complements = row[source], None
+    starts, facts = row[source], {}
     if options.polarity is not None:
-        starts = 2 * starts + (state.inputs[options.polarity].reshape(-1) != 0)
+        starts = 2 * starts + (inputs[options.polarity].reshape(-1) != 0)
         left = left.repeat_interleave(2)
         every = torch.arange(left.numel(), device=left.device)
-        complements = Arcs(torch.stack([every, every ^ 1]), left.numel(), left.numel(), symmetric=True)
+        facts["complements"] = torch.stack([every, every ^ 1])
     elif options.links is not None:
-        linked = (state.inputs[options.links].reshape(-1) != 0) & ~is_right[source] & ~is_right[target]
-        ends = torch.stack([row[source], row[target]])[:, linked]
-        complements = Arcs(ends, left.numel(), left.numel(), symmetric=True)
+        linked = (inputs[options.links].reshape(-1) != 0) & ~is_right[source] & ~is_right[target]
+        facts["complements"] = torch.stack([row[source], row[target]])[:, linked]
     crossing = ~is_right[source] & is_right[target]
-    arcs = Arcs(torch.stack([starts, row[target]])[:, crossing], left.numel(), right.numel())
-    return Sides(left, right, arcs, complements)
+    return {"left": left, "right": right, "arcs": torch.stack([starts, row[target]])[:, crossing], **facts}
+
+
+def sides_of(facts: Mapping[str, Tensor]) -> Sides:
+    """Return the two sides of a batch, from :func:`facts_of_sides`."""
+    left, right, ends = facts["left"], facts["right"], facts.get("complements")
+    complements = None if ends is None else Arcs(ends, left.numel(), left.numel(), symmetric=True)
+    return Sides(left, right, Arcs(facts["arcs"], left.numel(), right.numel()), complements)
 
 
 def _message_network(config: ModelConfig, hidden_layers: int) -> nn.Module:

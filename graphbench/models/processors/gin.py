@@ -12,7 +12,7 @@ from graphbench.models.fused import is_compiled, relu_messages
 from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
-from graphbench.models.processors.base import LayerStack
+from graphbench.models.processors.base import LayerStack, every_edge
 
 
 class GINLayer(nn.Module):
@@ -50,7 +50,8 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
 
     Args:
         nodes: [N, d].
-        edges: [E, d], or [1, d], the same for all edges: then ReLU is applied once per node instead of once per arc.
+        edges: [E, d]; [E / B, d] for B copies of one graph; or [1, d], the same for all edges: then ReLU is applied
+            once per node instead of once per arc.
         layout: The batch's layout.
     """
     if edges.shape[0] == 1:
@@ -58,6 +59,7 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
     if is_compiled(nodes.shape[1], nodes, edges):
         return relu_messages(nodes, edges, layout.edge_index)
     source, target = layout.edge_index
+    edges = every_edge(edges, layout)
     messages = torch.relu(nodes.index_select(0, source) + edges)
     return torch.zeros_like(nodes, dtype=messages.dtype).index_add(0, target, messages)
 
@@ -67,3 +69,4 @@ class GIN(LayerStack):
     """A stack of :class:`GINLayer`."""
 
     layer: ClassVar[type[GINLayer]] = GINLayer
+    reads_shared_edges = True

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from graphbench.models.arcs import occurrences
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, FeedForward, StochasticDepth, learned_vector
@@ -19,6 +23,9 @@ from graphbench.models.processors.attention import (
     attention_function,
 )
 from graphbench.models.processors.base import Context, Processed, Processor, State
+
+_ALIGNED = 8  # tokens; fused kernels of GPUs copy a bias whose rows have another length
+_PAIRS_PER_ROW = 32
 
 
 class GTLayer(nn.Module):
@@ -87,6 +94,11 @@ class GT(Processor):
         self.graph_token = learned_vector(config.hidden) if context.graph_token else None
         self.graph_token_bias = nn.Parameter(torch.zeros(3, config.heads)) if context.graph_token else None
 
+    def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[Any]:
+        """Return a 32nd of the pairs of tokens: a pair holds one number per head, not a vector."""
+        tokens = nodes + edges if self.relation_bias is not None else nodes + 1
+        return tokens**2 / _PAIRS_PER_ROW
+
     def forward(self, state: State) -> Processed:
         """Return the processed nodes, edge tokens and graph token."""
         positions = _positions(state.layout, state.edge_tokens is not None, self.graph_token is not None)
@@ -133,12 +145,16 @@ def _positions(layout: Layout, edge_tokens: bool, graph_token: bool) -> _Positio
     edges = edge_graph = None
     if edge_tokens:
         edge_graph = layout.graph[layout.edges[0]]
-        counts = torch.bincount(edge_graph, minlength=layout.num_graphs)
+        counts = occurrences(edge_graph, layout.num_graphs)
         first = counts.cumsum(0) - counts
         rank = torch.arange(edge_graph.numel(), device=edge_graph.device) - first[edge_graph]
         edges = rank + lengths[edge_graph]
         lengths = lengths + counts
-    return _Positions(lengths, int(lengths.max()), nodes, edges, edge_graph)
+    extent = layout.extent
+    size = offset + (extent.most_items if edge_tokens else extent.most_nodes)
+    if layout.graph.device.type != "cpu":
+        size += -size % _ALIGNED
+    return _Positions(lengths, size, nodes, edges, edge_graph)
 
 
 def _endpoints(layout: Layout, positions: _Positions, graph_token: bool) -> Tensor:

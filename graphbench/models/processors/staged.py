@@ -6,6 +6,9 @@ and arcs from the mesh to the grid decode.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -14,6 +17,7 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
@@ -116,17 +120,24 @@ class Staged(Processor):
         self.options = _read_stages(config)
         self.layers = nn.ModuleList(InteractionLayer(config) for _ in self.options.stages)
 
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
+        """Return the arcs of every class in use: their numbers int64 [A], ends int64 [2, A], and receiving nodes."""
+        kinds, facts = inputs[self.options.by].reshape(-1), dict[str, Any]()
+        for number in sorted(set(self.options.stages)):
+            members = torch.nonzero(kinds == number).squeeze(1)
+            ends = layout.edge_index.index_select(1, members)
+            facts |= {f"numbers{number}": members, f"ends{number}": ends, f"receivers{number}": torch.unique(ends[1])}
+        return facts
+
     def forward(self, state: State) -> Processed:
         """Return the processed nodes; edges keep the updates of earlier stages of their class."""
         assert state.edges is not None
-        kinds, edge_index = state.inputs[self.options.by].reshape(-1), state.layout.edge_index
-        arcs, edges, receivers = {}, {}, {}
+        facts, edges = self.facts(state), {}
+        embedded = state.edges.expand(state.layout.edge_index.shape[1], -1)
         for number in sorted(set(self.options.stages)):
-            stage_arcs = torch.nonzero(kinds == number).squeeze(1)
-            arcs[number] = edge_index.index_select(1, stage_arcs)
-            edges[number] = state.edges.expand(kinds.numel(), -1).index_select(0, stage_arcs)
-            receivers[number] = torch.unique(arcs[number][1])
+            edges[number] = embedded.index_select(0, facts[f"numbers{number}"])
         nodes = state.nodes
         for number, layer in zip(self.options.stages, self.layers, strict=True):
-            nodes, edges[number] = layer(nodes, edges[number], arcs[number], receivers[number])
+            stage = (edges[number], facts[f"ends{number}"], facts[f"receivers{number}"])
+            nodes, edges[number] = layer(nodes, *stage)
         return Processed(nodes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -93,11 +94,18 @@ class Typed(Processor):
         self.options = read_options(TypedOptions, config)
         self.layers = nn.ModuleList(TypedLayer(config, self.options.classes) for _ in range(config.layers))
 
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
+        """Return the nodes ordered by class, int64 [N], and the number of nodes of each class."""
+        kinds = inputs[self.options.by].reshape(-1)
+        counts = torch.bincount(kinds, minlength=self.options.classes)
+        return {"nodes": torch.argsort(kinds, stable=True), "counts": tuple(counts.tolist())}
+
     def forward(self, state: State) -> Processed:
         """Return the processed nodes."""
-        nodes, kinds = state.nodes, state.inputs[self.options.by].reshape(-1)
+        nodes = state.nodes
         assert state.edges is not None
-        members = [torch.nonzero(kinds == number).squeeze(1) for number in range(self.options.classes)]
+        facts = self.facts(state)
+        members = torch.split(facts["nodes"], facts["counts"])
         for _ in range(self.options.rounds):
             for layer in self.layers:
                 nodes = layer(nodes, state.edges, state.layout, members)

@@ -14,6 +14,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskModel, module_key
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_sum
+from graphbench.models.layers import FullPrecisionLinear
 from graphbench.models.story.base import Setting, StoryEncoder
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.frozen import FrozenEncoder
@@ -131,5 +132,5 @@ def _decoder(feature: Feature, width: int, config: StoryModelConfig) -> nn.Modul
             "story models predict classes of graphs"
         )
     return nn.Sequential(
-        nn.Linear(width, config.decoder_hidden), nn.ReLU(), nn.Linear(config.decoder_hidden, feature.classes)
+        nn.Linear(width, config.decoder_hidden), nn.ReLU(), FullPrecisionLinear(config.decoder_hidden, feature.classes)
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Extent, Layout
 from graphbench.models.processors import Context, Processor, State, inputs_read, require_processed
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
@@ -37,16 +38,48 @@ class SparseAdapter(DenseProcessor):
         """Return the nodes after the step, ``[B, n, h]``."""
         nodes = self.embed(step.nodes) + step.graph.unsqueeze(1)
         samples, size = nodes.shape[:2]
-        graphs, tails, heads = step.neighbours.nonzero(as_tuple=True)
-        edges = step.pairs.at(graphs, tails, heads).float() if self.processor.uses_edges else None
-        ptr = torch.arange(0, (samples + 1) * size, size, device=nodes.device)
-        owner = torch.arange(samples, device=nodes.device).repeat_interleave(size)
-        layout = Layout(torch.stack([graphs * size + tails, graphs * size + heads]), owner, ptr, samples, True)
-        state = State(nodes.flatten(0, 1).float(), edges, None, layout)
+        waits = nodes.device.type != "cpu" or torch.compiler.is_compiling()  # for the number of neighbours
+        made = self._all_pairs if waits else self._neighbours
+        state = made(step, nodes.flatten(0, 1).float())
         processed = self.processor(state)
         require_processed(self.processor, self.name, state, processed)
-        new: Tensor = self.norm(processed.nodes.view(samples, size, -1))
+        new: Tensor = self.norm(processed.nodes[: samples * size].view(samples, size, -1))
         return new
+
+    def _neighbours(self, step: Step, nodes: Tensor) -> State:
+        """Return the state whose arcs are the pairs of neighbours; ``nodes`` is ``[B * n, h]``."""
+        samples, size = step.neighbours.shape[:2]
+        graphs, tails, heads = step.neighbours.nonzero(as_tuple=True)
+        edges = step.pairs.at(graphs, tails, heads).float() if self.processor.uses_edges else None
+        ends = torch.stack([graphs * size + tails, graphs * size + heads])
+        return State(nodes, edges, None, _layout(ends, samples, size))
+
+    def _all_pairs(self, step: Step, nodes: Tensor) -> State:
+        """Return the state with one arc per pair, so that no shape depends on the neighbours.
+
+        Pairs that are no neighbours are loops of one more node, which is a graph by itself.
+        """
+        samples, size = step.neighbours.shape[:2]
+        numbers = torch.arange(samples * size, device=nodes.device).view(samples, size)
+        ends = torch.stack(
+            [
+                torch.where(step.neighbours, numbers.unsqueeze(2), samples * size),
+                torch.where(step.neighbours, numbers.unsqueeze(1), samples * size),
+            ]
+        )
+        edges = step.pairs.full().float().flatten(0, 2) if self.processor.uses_edges else None
+        layout = _layout(ends.flatten(1), samples, size, spare=True)
+        return State(torch.cat([nodes, nodes.new_zeros(1, nodes.shape[1])]), edges, None, layout)
+
+
+def _layout(ends: Tensor, samples: int, size: int, *, spare: bool = False) -> Layout:
+    """Return the layout of graphs of one size; ``spare`` adds a graph of one node behind them."""
+    ptr = torch.arange(0, (samples + 1) * size, size, device=ends.device)
+    owner = torch.arange(samples, device=ends.device).repeat_interleave(size, output_size=samples * size)
+    if spare:
+        ptr, owner = F.pad(ptr, (0, 1), value=samples * size + 1), F.pad(owner, (0, 1), value=samples)
+    extent = Extent(1 if spare else size, size, size + size**2)
+    return Layout(ends, owner, ptr, samples + spare, True, extent)
 
 
 def sparse_config(config: TrajectoryModelConfig) -> ModelConfig:

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import module_key
+from graphbench.models.layers import full_precision
 from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import DenseProcessor
@@ -51,7 +52,7 @@ class DecoderInput:
 
 
 class FeatureDecoder(nn.Module):
-    """The decoder of one feature to raw values.
+    """The decoder of one feature to raw values, float32.
 
     ======================  ========================================================================================
     node                    a linear map of the node
@@ -94,7 +95,7 @@ class FeatureDecoder(nn.Module):
         if self.second is None:
             raw = self.first(state.nodes)
         elif self.pair is None:
-            raw = self.first(state.nodes.amax(1)) + self.second(state.graph)
+            raw = self.first(state.nodes.amax(1)) + self.second(state.graph.to(self.second.weight.dtype))
         else:
             raw = self._pairs(state)
         several = self.feature.kind is Kind.CATEGORICAL or self.feature.width > 1
@@ -123,7 +124,7 @@ class FeatureDecoder(nn.Module):
         assert self.pair is not None
         total = state.pairs.project(self.pair) + other
         if self.reads_messages:
-            total.add_(F.linear(state.messages, self.pair.weight[:, len(state.pairs.bias) :]))
+            total.add_(F.linear(state.messages.to(total.dtype), self.pair.weight[:, len(state.pairs.bias) :]))
         return total
 
 
@@ -174,10 +175,14 @@ class Decoders(nn.Module):
         self.decoders = nn.ModuleDict(
             {module_key(f.name): FeatureDecoder(f, hidden, messages=messages) for f in self.decoded}
         )
+        self.read_messages = messages and any(d.pair is not None for d in self.decoders.values())
 
     def forward(self, state: DecoderInput) -> dict[str, Tensor]:
         """Return feature name -> raw values; for permutations, the logarithms of a doubly stochastic matrix."""
-        raw = {f.name: self.decoders[module_key(f.name)](state).float() for f in self.decoded}
+        if self.read_messages:
+            state.messages  # noqa: B018  computed here, in the precision of the processor
+        with full_precision(state.nodes.device):
+            raw = {f.name: self.decoders[module_key(f.name)](state) for f in self.decoded}
         for feature in self.features:
             if self.permutations and feature.kind is Kind.PERMUTATION:
                 raw[feature.name] = log_sinkhorn(raw[feature.name], steps=10, noise=self.training)

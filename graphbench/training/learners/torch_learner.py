@@ -22,7 +22,15 @@ from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
-from graphbench.training.scoring import BatchSize, ModelOnDevice, Precision, evaluating, latencies_ms, score_split
+from graphbench.training.scoring import (
+    BatchSize,
+    ModelOnDevice,
+    Precision,
+    chosen_precision,
+    evaluating,
+    latencies_ms,
+    score_split,
+)
 
 _FEWEST_TO_ESTIMATE = 16  # updates
 
@@ -99,6 +107,8 @@ class TorchLearner(TorchPredictor):
     ) -> TorchPredictor:
         """Return the best model of a run's folder, of a run that never validated its last one.
 
+        It computes in the precision of the run's configuration, as the run did on such a device.
+
         Args:
             folder: The run's folder.
             config: Its configuration.
@@ -123,7 +133,7 @@ class TorchLearner(TorchPredictor):
             checkpoint.require_fingerprint(facts, mark, path, config)
         model = build_model(config, cards)
         checkpoint.load_model(model, tensors)
-        return TorchPredictor(model.eval().to(device), device)
+        return TorchPredictor(model.eval().to(device), device, chosen_precision(config.training.precision, device))
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was."""
@@ -162,6 +172,7 @@ class TorchLearner(TorchPredictor):
         """Return the summary of the training."""
         loop, state = self.loop, self.loop.state
         stopped = loop.settings.steps > state.step
+        shared = f"another run shared {self.device}, so times are upper bounds"
         words = f"stopped early after {loop.settings.patience} validations without improvement"
         return FitSummary(
             metric=loop.val_metric,
@@ -180,7 +191,7 @@ class TorchLearner(TorchPredictor):
             samples_per_second=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
             parameters=count_parameters(self.model),
             batch_size=loop.settings.batch_size,
-            notes=(words,) if stopped else (),
+            notes=((words,) if stopped else ()) + ((shared,) if state.shared_device else ()),
         )
 
 
