@@ -171,7 +171,8 @@ class Model(TaskModel):
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         prepared = copy.copy(batch)
         prepared.__dict__.pop(_PREPARED, None)
-        prepared[EXTENT] = layout.extent
+        items = layout.most_items if self.edge_tokens else None
+        prepared[EXTENT] = dataclasses.replace(layout.extent, most_items=items)
         encodings = {} if self.positional is None else self.positional.encodings(batch, seen)
         facts = (self.processor if processor is None else processor).prepare(self._values_read(batch), seen)
         for name, value in (*encodings.items(), *((_FACT + name, value) for name, value in facts.items())):

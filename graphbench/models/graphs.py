@@ -29,22 +29,20 @@ class Extent:
     Attributes:
         fewest_nodes: Nodes of the smallest graph; 0 without graphs.
         most_nodes: Nodes of the largest graph; 0 without graphs.
-        most_items: Most nodes and edges together of one graph of the batch; an undirected edge counts once.
+        most_items: As :attr:`Layout.most_items`; None if the model has no edge tokens, so that nobody reads it.
     """
 
     fewest_nodes: int
     most_nodes: int
-    most_items: int
+    most_items: int | None = None
 
     @classmethod
     def of(cls, layout: Layout) -> Extent:
-        """Return the sizes of a layout's graphs; on a device, the caller waits for them."""
+        """Return the sizes of a layout's graphs without their edges; on a device, the caller waits for them."""
         sizes = layout.sizes
         if not sizes.numel():
-            return cls(0, 0, 0)
-        items = sizes + occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
-        bounds = torch.stack([sizes.min(), sizes.max(), items.max()])
-        return cls(*(int(bound) for bound in bounds.tolist()))
+            return cls(0, 0)
+        return cls(*(int(bound) for bound in torch.stack([sizes.min(), sizes.max()]).tolist()))
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,17 @@ class Layout:
         return self.given_extent or self._kept("extent", lambda: Extent.of(self))
 
     @property
+    def most_items(self) -> int:
+        """Most nodes and edges together of one graph of the batch; an undirected edge counts once."""
+        if self.given_extent is not None and self.given_extent.most_items is not None:
+            return self.given_extent.most_items
+        return self._kept("most_items", self._count_most_items)
+
+    def _count_most_items(self) -> int:
+        items = self.sizes + occurrences(self.graph[self.edges[0]], self.num_graphs)
+        return int(items.max()) if items.numel() else 0
+
+    @property
     def arcs(self) -> Arcs:
         """The columns of ``edge_index``; all layers of a model share the sorted lists."""
         size = self.num_nodes
@@ -173,12 +182,16 @@ def require_nodes(edge_index: Tensor, num_nodes: int) -> None:
     Raises:
         ArgumentError: If ``edge_index`` is not int64 [2, E], or holds an id that is not a node of the batch.
     """
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
-        raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
+    _require_arc_form(edge_index)
     if edge_index.numel():
         low, high = (int(bound) for bound in edge_index.aminmax())
         if low < 0 or high >= num_nodes:
             raise ArgumentError(f"edge_index names the node {low if low < 0 else high}; the batch has {num_nodes}")
+
+
+def _require_arc_form(edge_index: Tensor) -> None:
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
+        raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
 
 
 def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
@@ -196,8 +209,7 @@ def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
 
     if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
         raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; the first nodes of graphs rise from 0")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
-        require_nodes(edge_index, 0)
+    _require_arc_form(edge_index)
     source, target = edge_index.contiguous().numpy()
     arc = first_foreign_arc(source, target, ptr.numpy())
     if arc >= 0:

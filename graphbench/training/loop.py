@@ -231,8 +231,7 @@ class TrainingLoop:
         factor = learning_rate_factor(self.state.step, settings.horizon, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.lr * factor
-        with matrix_products(self.precision):
-            total = self._backward(id_, parts)
+        total = self._backward(id_, parts)
         world.sum_gradients(self.model.parameters())
         if settings.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
@@ -250,11 +249,12 @@ class TrainingLoop:
         shares = [{}] if whole else self._shares(id_, [task.loss_weights(part) for part in parts])
         total = torch.zeros((), device=device)
         for part, share in zip(parts, shares, strict=True):
-            losses = self._losses(id_, self._on_device(id_, part))
-            if not whole:
-                losses = {name: loss * share[name] for name, loss in losses.items()}
-            loss = weighted_sum(losses, task.card.task.weights)
-            loss.backward()  # type: ignore[no-untyped-call]
+            with matrix_products(self.precision):
+                losses = self._losses(id_, self._on_device(id_, part))
+                if not whole:
+                    losses = {name: loss * share[name] for name, loss in losses.items()}
+                loss = weighted_sum(losses, task.card.task.weights)
+                loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total
 

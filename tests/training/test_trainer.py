@@ -24,7 +24,9 @@ from graphbench.tasks.registry import task_of
 from graphbench.training import checkpoint, loop
 from graphbench.training import run as driver
 from graphbench.training.config import load_config
+from graphbench.training.distributed import World
 from graphbench.training.evaluate import evaluate_run
+from graphbench.training.learners.torch_learner import TorchLearner
 from graphbench.training.run import checked_tasks, make_context, train
 
 from .conftest import make_card, make_splits
@@ -374,6 +376,15 @@ def test_process_0_alone_generates(toy_folder, rank, tiny, tmp_path):
     )
     splits = ["train", "val"]
     assert log == ([*splits, "others are done"] if rank == 0 else ["others are done", *splits])
+
+
+def test_a_process_without_samples_of_a_batch_adds_nothing(toys, tiny, tmp_path):
+    id_ = toys.card.address
+    config = load_config(id_, tiny)
+    tasks, world = checked_tasks(config, {id_: toys.card}), World(0, 1, torch.device("cpu"))
+    training = TorchLearner(make_context(config, tasks, {id_: toys}, tmp_path, world)).loop
+    assert float(training._backward(id_, ())) == 0.0
+    assert all(parameter.grad is None for parameter in training.model.parameters())
 
 
 def test_tensorboard_curves(toys, tiny, tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import torch
@@ -96,11 +97,7 @@ class ArcBias:
             of_token, kinds = token_pairs(self.lengths, self.size)
             flat, values = torch.cat([flat, of_token]), torch.cat([values, self.token.to(values.dtype)[kinds]])
         pairs, place, starts, keys = ordered_pairs(flat, self.size, self.lengths.numel())
-        if len(pairs) == len(flat):
-            summed = values.index_select(0, torch.argsort(place))
-        else:
-            summed = segment_sum(values, place, len(pairs))
-        return BiasedPairs(starts, keys, summed, self.lengths)
+        return BiasedPairs(starts, keys, segment_sum(values, place, len(pairs)), self.lengths)
 
 
 class RelationBias:
@@ -133,12 +130,12 @@ class RelationBias:
 
     def most_pairs(self) -> int:
         """Return an upper bound of the number of pairs that have a bias."""
-        counts = torch.bincount(self._incidences()[0])
+        counts = torch.bincount(self._incidences[0])
         return int(counts.square().sum()) + (0 if self.token is None else 2 * self.lengths.numel() * self.size)
 
     def pairs(self) -> BiasedPairs:
         """Return the pairs that have a bias."""
-        node, token = self._incidences()
+        node, token = self._incidences
         counts = torch.bincount(node)
         first, repeats = counts.cumsum(0) - counts, counts[node]
         one = torch.repeat_interleave(token, repeats)  # every incidence with all incidences of its node
@@ -156,8 +153,9 @@ class RelationBias:
             kind = kind.index_copy(0, place[-len(kinds) :], 2 + kinds)
         return BiasedPairs(starts, keys, table[kind], self.lengths)
 
+    @cached_property
     def _incidences(self) -> tuple[Tensor, Tensor]:
-        """Return nodes, in order, and the tokens that touch them, numbered through the padded batch; int64 [I] each."""
+        """Nodes, in order, and the tokens that touch them, numbered through the padded batch; int64 [I] each."""
         ends = self.endpoints.flatten(0, 1)
         tokens = torch.arange(len(ends)).repeat(2)
         nodes = torch.cat([ends[:, 0], torch.where(ends[:, 0] == ends[:, 1], -1, ends[:, 1])])
@@ -216,7 +214,8 @@ def attention_function(mode: str, bias: AttentionBias) -> Attention:
         bias: The bias, the same for every layer.
 
     Raises:
-        ConfigError: If ``flex`` is chosen without edge tokens or without a CUDA device.
+        ConfigError: If ``flex`` is chosen without edge tokens or without a CUDA device, or ``pairs`` on a device that
+            is no CPU.
     """
     if mode == "flex":
         if not isinstance(bias, RelationBias) or bias.weight.device.type != "cuda":

@@ -150,8 +150,7 @@ def _positions(layout: Layout, edge_tokens: bool, graph_token: bool) -> _Positio
         rank = torch.arange(edge_graph.numel(), device=edge_graph.device) - first[edge_graph]
         edges = rank + lengths[edge_graph]
         lengths = lengths + counts
-    extent = layout.extent
-    size = offset + (extent.most_items if edge_tokens else extent.most_nodes)
+    size = offset + (layout.most_items if edge_tokens else layout.extent.most_nodes)
     if layout.graph.device.type != "cpu":
         size += -size % _ALIGNED
     return _Positions(lengths, size, nodes, edges, edge_graph)

@@ -124,7 +124,8 @@ class _PairsAttention(torch.autograd.Function):
         queries, keys, values, bias, result, of_rows, whole, weights = ctx.saved_tensors
         prepared: _Prepared = ctx.prepared
         scale, plain = queries.shape[-1] ** -0.5, [torch.zeros_like(t) for t in (queries, keys, values)]
-        normalisers = of_rows.masked_fill(whole, torch.inf).view(*values.shape[::2], -1).transpose(1, 2)
+        graphs, heads, size, _ = values.shape
+        normalisers = of_rows.masked_fill(whole, torch.inf).view(graphs, size, heads).transpose(1, 2)
         for graph, length in enumerate(prepared.lengths):
             part = [t[graph : graph + 1, :, :length] for t in (gradient, queries, keys, values, result, normalisers)]
             for whole_batch, one in zip(plain, _flash_backward(*part, 0.0, False, scale=scale), strict=True):

@@ -78,7 +78,7 @@ def _layout(ends: Tensor, samples: int, size: int, *, spare: bool = False) -> La
     owner = torch.arange(samples, device=ends.device).repeat_interleave(size, output_size=samples * size)
     if spare:
         ptr, owner = F.pad(ptr, (0, 1), value=samples * size + 1), F.pad(owner, (0, 1), value=samples)
-    extent = Extent(1 if spare else size, size, size + size**2)
+    extent = Extent(1 if spare else size, size)
     return Layout(ends, owner, ptr, samples + spare, True, extent)
 
 
