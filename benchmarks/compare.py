@@ -75,7 +75,7 @@ def compared(before: list[Rows], after: list[Rows]) -> tuple[Rows, list[str]]:
 
 
 def continued(earlier: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with the rounds of an earlier row of the same quantity before its own; a row names its rounds."""
+    """Return the row with the rounds of an earlier row of the same quantity before the rounds of the row."""
     if earlier is None:
         return row
     return _row(row, *(earlier["rounds"][side] + row["rounds"][side] for side in ("before", "after")))

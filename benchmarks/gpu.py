@@ -1,7 +1,7 @@
 """Train the paper's baselines at the paper's budget on a GPU, several at once, until a deadline; keep the records.
 
 ``python -m benchmarks.gpu --minutes 28 --jobs 4 --out FOLDER`` is the one command. Runs start in the order of
-:data:`PLAN`, GT first, and runs that have their record are left out. Each run has a process of its own, and its record
+:data:`PLAN`, GT first, and runs that have their record are left out. Each run has a separate process, and its record
 says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and end; the same command
 continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import FOLDER`` puts the records into
 ``baselines/results``) and ``gpu.log``; a summary goes to ``benchmarks/results/gpu.json``.
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="stop before so many minutes have passed (default: no deadline)")
     parser.add_argument("--jobs", type=int, default=4, help="runs that share the GPU (default: 4)")
     parser.add_argument("--out", type=Path, default=SCRATCH / "gpu", help="folder of the archive and the log")
-    parser.add_argument("--datasets", nargs="+", help="ids or aliases (default: those of the plan)")
+    parser.add_argument("--datasets", nargs="+", help="ids or aliases (default: the datasets of the plan)")
     parser.add_argument("--models", nargs="+", help="configurations in baselines/<domain>/ (default: the plan's)")
     parser.add_argument("--seeds", nargs="+", type=int, help="e.g. --seeds 0 1 2 (default: the plan's)")
     parser.add_argument("--steps", type=int, help="optimizer steps per run (default: the configuration's)")
@@ -187,7 +187,7 @@ class Crew:
         print(f"{run}: started", flush=True)
 
     def _end(self) -> None:
-        """Ask all processes to write a checkpoint and end, and kill those that do not."""
+        """Ask all processes to write a checkpoint and end, and kill the processes that do not."""
         latest = time.monotonic() + _LATEST
         for process in self.active:
             process.send_signal(signal.SIGINT)

@@ -1,10 +1,10 @@
 """The GPU code paths of every shipped configuration, on a pretended CUDA device or on a GPU.
 
 ``python -m benchmarks.gpu_paths`` checks all configurations and writes ``benchmarks/results/gpu_paths.json``; names of
-domains or configurations choose some. Of each configuration are checked: that loss and gradients in float32 equal those
-of the CPU; an update under bfloat16 autocast, with the points where the host waits for the device; and with ``--runs``
+domains or configurations choose some. Of each configuration are checked: that loss and gradients in float32 equal the
+CPU's; an update under bfloat16 autocast, with the points where the host waits for the device; and with ``--runs``
 a whole run, which is interrupted and continued, validated, scored and recorded. :mod:`benchmarks.pretended_cuda` says
-what a pretended device shows and what it does not.
+which facts a pretended device shows and which it does not.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _context(config: RunConfig, dataset: str, folder: Path, limit: int | None, d
 
 
 def _compare(config: RunConfig, dataset: str, folder: Path, limit: int | None, paths: Paths) -> None:
-    """Compare loss and gradients of the CPU with those of the device, in float32."""
+    """Compare the loss and gradients of the CPU with the loss and gradients of the device, in float32."""
     from graphbench.data.batches.batching import on_device
     from graphbench.training.learners.torch_learner import build_model
     from graphbench.training.loop import weighted_sum
