@@ -31,6 +31,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "loading",
     "encodings",
     "training",
+    "precision",
     "clrs",
     "trajectories",
     "clutrr",
