@@ -47,11 +47,32 @@ def draw_subset(state: NDArray[np.uint64], n: int, chosen: NDArray[np.int64]) ->
 
 
 @inner
+def draw_three(state: NDArray[np.uint64], n: int) -> tuple[int, int, int]:
+    """Return the subset that `draw_subset` draws for k = 3; without an array and loops it takes half the time."""
+    x = below(state, n - 2)
+    y = below(state, n - 1)
+    if y == x:
+        y = n - 2
+    z = below(state, n)
+    if z in (x, y):
+        z = n - 1
+    x, y = min(x, y), max(x, y)
+    y, z = min(y, z), max(y, z)
+    return min(x, y), max(x, y), z
+
+
+@inner
+def signed(variable: int, signs: np.uint64, position: int) -> int:
+    """Return a variable, counted from 0, as a literal: positive if the bit of ``signs`` at the position is 1."""
+    negative = np.int64((signs >> np.uint64(position)) & np.uint64(1)) - 1  # 0 or -1: no branch to mispredict
+    return ((variable + 1) ^ negative) - negative
+
+
+@inner
 def write_random_clause(
     state: NDArray[np.uint64], variables: NDArray[np.int64], literals: NDArray[np.int32], at: int
 ) -> None:
     """Write at most 64 variables, counted from 0, with random signs as literals from position ``at`` on."""
     signs = next_u64(state)
     for i in range(len(variables)):
-        literal = variables[i] + 1
-        literals[at + i] = literal if (signs >> np.uint64(i)) & np.uint64(1) else -literal
+        literals[at + i] = signed(variables[i], signs, i)

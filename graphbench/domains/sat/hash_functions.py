@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from graphbench.domains.sat.hash_gates import (
     Word,
     choice_words,
     constant_word,
+    empty_builder,
     majority_words,
     new_variable,
     odd_words,
@@ -37,8 +38,8 @@ ROUNDS: dict[HashName, int] = {"md4": 48, "sha1": 80, "sha256": 64}
 MESSAGE_BITS = 512
 
 FUNCTIONS: tuple[HashName, ...] = ("md4", "sha1", "sha256")
-"""The functions in the order of their numbers in `_encode`."""
-_ROUND_VARIABLES, _ROUND_CLAUSES, _CLAUSE_LITERALS = 1200, 8192, 4
+"""The functions in the order of their numbers in `encoded_hash`."""
+_ROUND_VARIABLES, _ROUND_CLAUSES, _DIGEST_BITS = 1200, 8192, 256
 _INITIAL = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0], np.int64)
 
 _MD4_CONSTANTS = np.array([0, 0x5A827999, 0x6ED9EBA1], np.int64)
@@ -117,47 +118,53 @@ def encode_hash(
         raise ValueError(f"{name} with {rounds} rounds; give 1 to {ROUNDS[name]}")
     bits = np.zeros(MESSAGE_BITS, np.bool_) if message is None else message
     constant = np.zeros(MESSAGE_BITS, np.bool_) if constant_bits is None else constant_bits
-    n, literals, ptr, values, message_literals, digest, digest_bits = _encode(
-        FUNCTIONS.index(name), rounds, bits, constant
-    )
-    return HashEncoding(Cnf(n, literals, ptr), message_literals, digest, values, digest_bits)
+    return hash_encoding(encoded_hash(FUNCTIONS.index(name), rounds, bits, constant))
+
+
+def hash_encoding(encoded: EncodedHash) -> HashEncoding:
+    """Return the clauses that a kernel has written, without the digest, as a formula."""
+    formula = Cnf(len(encoded.values), *clauses_of_rows(encoded.clauses[: encoded.num_clauses]))
+    return HashEncoding(formula, encoded.message, encoded.digest, encoded.values, encoded.digest_bits)
+
+
+class EncodedHash(NamedTuple):
+    """The clauses of a hash function as `encoded_hash` writes them.
+
+    Attributes:
+        clauses: int32 ``[M, 4]``: the literals of every clause, followed by zeros. The last rows are the digest of the
+            given message as unit clauses, without the constant bits.
+        num_clauses: The number of clauses before the digest.
+        values: bool ``[n]``, ``model`` of `HashEncoding`.
+        message: As in `HashEncoding`.
+        digest: As in `HashEncoding`.
+        digest_bits: As in `HashEncoding`.
+    """
+
+    clauses: NDArray[np.int32]
+    num_clauses: int
+    values: NDArray[np.bool_]
+    message: NDArray[np.int32]
+    digest: NDArray[np.int32]
+    digest_bits: NDArray[np.bool_]
 
 
 @kernel
-def _encode(
-    function: int, rounds: int, message: NDArray[np.bool_], fixed: NDArray[np.bool_]
-) -> tuple[
-    int,
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.bool_],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.bool_],
-]:
-    """Encode function 0 (MD4), 1 (SHA-1) or 2 (SHA-256).
-
-    Returns the number of variables, the literals, the starts of the clauses, the values of the variables, and the
-    arrays ``message``, ``digest`` and ``digest_bits`` of `HashEncoding`.
+def encoded_hash(function: int, rounds: int, message: NDArray[np.bool_], fixed: NDArray[np.bool_]) -> EncodedHash:
+    """Encode function 0 (MD4), 1 (SHA-1) or 2 (SHA-256); ``message`` and ``fixed`` are as in `encode_hash`.
 
     A round of SHA-256, the largest, has up to 14 full adders (2 variables, 14 clauses), 4 sums of three bits (1
     variable, 8 clauses) and 2 other gates (1 variable, 6 clauses at most) per bit; adding the initial value at the end
     takes 8 half adders per bit. This bounds the room for one round and the end.
     """
     size = rounds + 1
-    ptr = np.empty(_ROUND_CLAUSES * size, np.int64)
-    ptr[0] = 0
-    literals = np.empty(_CLAUSE_LITERALS * _ROUND_CLAUSES * size, np.int32)
-    values = np.empty(513 + _ROUND_VARIABLES * size, np.bool_)
-    b = Builder(np.zeros(2, np.int64), literals, ptr, values)
-    bits = np.empty(512, np.int64)
+    b = empty_builder(MESSAGE_BITS + _ROUND_VARIABLES * size, _ROUND_CLAUSES * size + _DIGEST_BITS)
+    bits = np.empty(512, np.int32)
+    words = np.empty((16, 32), np.int64)
     for i in range(512):
         if fixed[i]:
             bits[i] = TRUE if message[i] else -TRUE
         else:
             bits[i] = new_variable(b, message[i])
-    words = np.empty((16, 32), np.int64)
-    for i in range(512):
         words[i // 32, _bit_position(function, i)] = bits[i]
     if function == 0:
         state = _md4(b, rounds, words)
@@ -165,21 +172,31 @@ def _encode(
         state = _sha1(b, rounds, words)
     else:
         state = _sha256(b, rounds, words)
-    digest = np.empty(32 * len(state), np.int64)
+    n, m = b.sizes
+    end = m
+    digest = np.empty(32 * len(state), np.int32)
     digest_bits = np.empty(32 * len(state), np.bool_)
     for i in range(len(digest)):
         digest[i] = state[i // 32, _bit_position(function, i)]
         digest_bits[i] = value(b, digest[i])
-    n, m = b.sizes
-    return (
-        n,
-        literals[: ptr[m]].copy(),
-        ptr[: m + 1].copy(),
-        values[1 : n + 1].copy(),
-        bits.astype(np.int32),
-        digest.astype(np.int32),
-        digest_bits,
-    )
+        if abs(digest[i]) != TRUE:
+            b.clauses[end, 0] = digest[i] if digest_bits[i] else -digest[i]
+            b.clauses[end, 1] = b.clauses[end, 2] = b.clauses[end, 3] = 0
+            end += 1
+    return EncodedHash(b.clauses[:end], m, b.values[1 : n + 1].copy(), bits, digest, digest_bits)
+
+
+@kernel
+def clauses_of_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the literals int32 ``[L]`` and the starts of the clauses int64 ``[m + 1]`` of rows as in `EncodedHash`."""
+    literals, ptr = np.empty(rows.size, np.int32), np.zeros(len(rows) + 1, np.int64)
+    size = 0
+    for j in range(len(rows)):
+        for i in range(4):
+            literals[size] = rows[j, i]
+            size += 1 if rows[j, i] != 0 else 0
+        ptr[j + 1] = size
+    return literals[:size].copy(), ptr
 
 
 @inner

@@ -19,10 +19,15 @@ TRUE = 1 << 30
 
 Word = NDArray[np.int64]
 
+def _table(clauses: list[list[int]]) -> NDArray[np.uint8]:
+    """Return a table of clauses in which the numbers -4 .. 4 are 0 .. 8."""
+    return (np.array(clauses) + 4).astype(np.uint8)
+
+
 # The clauses of gates g of operands x, y, z: 1, 2, 3 stand for x, y, z, and 4 for g.
-_BOTH = np.array([[-4, 1, 0, 0], [-4, 2, 0, 0], [4, -1, -2, 0]], np.int8)
-_ODD = np.array([[-4, 1, 2, 0], [-4, -1, -2, 0], [4, -1, 2, 0], [4, 1, -2, 0]], np.int8)
-_ODD_OF_THREE = np.array(
+_BOTH = _table([[-4, 1, 0, 0], [-4, 2, 0, 0], [4, -1, -2, 0]])
+_ODD = _table([[-4, 1, 2, 0], [-4, -1, -2, 0], [4, -1, 2, 0], [4, 1, -2, 0]])
+_ODD_OF_THREE = _table(
     [
         [-1, -2, -3, 4],
         [1, -2, -3, -4],
@@ -33,31 +38,38 @@ _ODD_OF_THREE = np.array(
         [-1, 2, 3, 4],
         [1, 2, 3, -4],
     ],
-    np.int8,
 )
-_MAJORITY = np.array(
-    [[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]], np.int8
+_MAJORITY = _table(
+    [[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]]
 )
 # The last two clauses of a choice follow from the others; they let unit propagation derive every implied literal.
-_CHOICE = np.array(
-    [[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]], np.int8
+_CHOICE = _table(
+    [[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]]
 )
 
 
 class Builder(NamedTuple):
-    """A formula that grows.
+    """A formula that grows, with clauses of at most four literals.
 
     Attributes:
         sizes: int64 ``[2]``: the numbers of variables and of clauses so far.
-        literals: int32, room for the literals.
-        ptr: int64, room for the starts of the clauses; ``ptr[0]`` is 0.
+        clauses: int32 ``[M, 4]``, room for the clauses: the literals of a clause, followed by zeros.
         values: bool, room for the values of the variables; variable v has ``values[v]``.
+        operands: int32 ``[9]``, room for the literals of one gate: code c of a table like ``_BOTH`` stands for
+            ``operands[4 + c]``.
     """
 
     sizes: NDArray[np.int64]
-    literals: NDArray[np.int32]
-    ptr: NDArray[np.int64]
+    clauses: NDArray[np.int32]
     values: NDArray[np.bool_]
+    operands: NDArray[np.int32]
+
+
+@inner
+def empty_builder(max_variables: int, max_clauses: int) -> Builder:
+    """Return a formula without variables and clauses, with room for some."""
+    clauses, values = np.empty((max_clauses, 4), np.int32), np.empty(max_variables + 1, np.bool_)
+    return Builder(np.zeros(2, np.int64), clauses, values, np.zeros(9, np.int32))
 
 
 @inner
@@ -77,25 +89,19 @@ def new_variable(b: Builder, holds: bool) -> int:
 
 
 @inner
-def _new_gate(b: Builder, clauses: NDArray[np.int8], x: int, y: int, z: int, holds: bool) -> int:
+def _new_gate(b: Builder, table: NDArray[np.uint8], x: int, y: int, z: int, holds: bool) -> int:
     """Return a new variable g with a value, and add its clauses from a table like ``_BOTH``.
 
     A gate of two operands may have any z.
     """
     g = new_variable(b, holds)
-    at, m = b.ptr[b.sizes[1]], b.sizes[1]
-    for row in range(len(clauses)):
+    b.operands[5], b.operands[6], b.operands[7], b.operands[8] = x, y, z, g
+    b.operands[3], b.operands[2], b.operands[1], b.operands[0] = -x, -y, -z, -g
+    m = b.sizes[1]
+    for row in range(len(table)):
         for i in range(4):
-            code = clauses[row, i]
-            if code == 0:
-                break
-            which = abs(code)
-            literal = x if which == 1 else y if which == 2 else z if which == 3 else g
-            b.literals[at] = literal if code > 0 else -literal
-            at += 1
-        m += 1
-        b.ptr[m] = at
-    b.sizes[1] = m
+            b.clauses[m + row, i] = b.operands[table[row, i]]
+    b.sizes[1] = m + len(table)
     return g
 
 

@@ -23,7 +23,7 @@ from graphbench.core.validation import StrictModel
 from graphbench.domains.sat.circuits import draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.controls import draw_colouring, draw_parity, draw_pigeonhole, parity_clauses
-from graphbench.domains.sat.disguise import disguise, renamed_model
+from graphbench.domains.sat.disguise import disguise, disguise_rows, renamed_model
 from graphbench.domains.sat.hash_functions import MESSAGE_BITS, ROUNDS, HashName
 from graphbench.domains.sat.preimages import draw_preimage
 from graphbench.domains.sat.random_clauses import Formula, draw_community, draw_uniform
@@ -298,9 +298,10 @@ def draw_instance(parameters: FormulaParameters, key: np.uint64, index: int, att
         case UniformParameters(variables=n, ratio=ratio, clause_length=k):
             return Instance(Cnf(*draw_uniform(key, index, attempt, n, ratio, k)))
         case PreimageParameters(hashes=names, rounds=rounds, fixed_bits=fixed):
-            attack = draw_preimage(key, index, attempt, names, rounds, fixed)
-            formula = (attack.formula.num_variables, attack.formula.literals, attack.formula.ptr)
-            return _disguised(key, index, attempt, formula, False, True, attack.encoding.model)
+            encoded = draw_preimage(key, index, attempt, names, rounds, fixed).encoded
+            size, model = len(encoded.values), encoded.values
+            literals, ptr, renaming = disguise_rows(seed(key, index, attempt, 1), size, encoded.clauses)
+            return Instance(Cnf(size, literals, ptr), True, renamed_model(renaming, model))
         case ParityParameters(variables=n, ratio=ratio, width=w, flipped=flipped):
             size, equations, sides, model, consistent = draw_parity(key, index, attempt, n, ratio, w, flipped)
             formula = parity_clauses(size, equations, sides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,15 @@ from graphbench.core.kernels import kernel
 from graphbench.core.rng import below, next_u64, seed
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.drawing import draw_subset, whole_between
-from graphbench.domains.sat.hash_functions import HashEncoding, HashName, encode_hash
-from graphbench.domains.sat.hash_gates import TRUE
+from graphbench.domains.sat.hash_functions import (
+    FUNCTIONS,
+    EncodedHash,
+    HashEncoding,
+    HashName,
+    clauses_of_rows,
+    encoded_hash,
+    hash_encoding,
+)
 
 _S63 = np.uint64(63)
 
@@ -22,20 +30,28 @@ class Preimage:
     """A preimage attack.
 
     Attributes:
-        encoding: The encoding of the hash function under the message.
-        formula: The clauses of the encoding, followed by the digest as unit clauses.
+        encoded: The clauses of the hash function under the message, followed by the digest as unit clauses.
         name: The hash function.
         rounds: Number of steps of the hash function.
         message: bool ``[512]``, the block that has the digest.
         known_bits: bool ``[512]``, True for the bits of the block that are known.
     """
 
-    encoding: HashEncoding
-    formula: Cnf
+    encoded: EncodedHash
     name: HashName
     rounds: int
     message: NDArray[np.bool_]
     known_bits: NDArray[np.bool_]
+
+    @cached_property
+    def encoding(self) -> HashEncoding:
+        """The encoding of the hash function under the message."""
+        return hash_encoding(self.encoded)
+
+    @cached_property
+    def formula(self) -> Cnf:
+        """The clauses of the encoding, followed by the digest as unit clauses; constant bits need no clause."""
+        return Cnf(len(self.encoded.values), *clauses_of_rows(self.encoded.clauses))
 
 
 def draw_preimage(
@@ -57,10 +73,8 @@ def draw_preimage(
         fixed_bits: Range of the number of known bits of the message; their positions are uniform.
     """
     chosen, steps, message, known_bits = _draw_attack(key, index, attempt, len(names), rounds, fixed_bits)
-    encoding = encode_hash(names[chosen], steps, message, known_bits)
-    formula = encoding.formula
-    clauses = _with_units(formula.literals, formula.ptr, encoding.digest, encoding.digest_bits)
-    return Preimage(encoding, Cnf(formula.num_variables, *clauses), names[chosen], steps, message, known_bits)
+    encoded = encoded_hash(FUNCTIONS.index(names[chosen]), steps, message, known_bits)
+    return Preimage(encoded, names[chosen], steps, message, known_bits)
 
 
 @kernel
@@ -79,21 +93,3 @@ def _draw_attack(
     for i in range(512):
         message[i] = (next_u64(state) >> _S63) == np.uint64(1)
     return function, steps, message, known_bits
-
-
-@kernel
-def _with_units(
-    literals: NDArray[np.int32], ptr: NDArray[np.int64], digest: NDArray[np.int32], bits: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return clauses with the bits of a digest as further unit clauses; constant bits need none."""
-    size, clauses = len(literals), len(ptr)
-    longer, starts = np.empty(size + len(digest), np.int32), np.empty(clauses + len(digest), np.int64)
-    longer[:size] = literals
-    starts[:clauses] = ptr
-    for i in range(len(digest)):
-        if abs(digest[i]) != TRUE:
-            longer[size] = digest[i] if bits[i] else -digest[i]
-            size += 1
-            starts[clauses] = size
-            clauses += 1
-    return longer[:size].copy(), starts[:clauses].copy()

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
-from graphbench.core.rng import below, seed, uniform
-from graphbench.domains.sat.drawing import draw_subset, real_between, rounded, whole_between, write_random_clause
+from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below, next_u64, seed, uniform
+from graphbench.domains.sat.drawing import (
+    draw_subset,
+    draw_three,
+    real_between,
+    rounded,
+    signed,
+    whole_between,
+    write_random_clause,
+)
 
 Formula = tuple[int, NDArray[np.int32], NDArray[np.int64]]
 """Number of variables, literals int32 ``[L]`` and starts of the clauses int64 ``[m + 1]``, as in `Cnf`."""
@@ -55,20 +63,50 @@ def draw_community(
     c = whole_between(state, communities[0], communities[1])
     m = rounded(real_between(state, ratio[0], ratio[1]) * n)
     p = real_between(state, modularity[0], modularity[1]) + 1.0 / c
-    literals = np.empty(m * k, np.int32)
+    literals, starts = np.empty(m * k, np.int32), np.empty(m + 1, np.int64)
     chosen = np.empty(k, np.int64)
-    size, larger = n // c, n % c
+    size, larger = n // c, n % c  # the first communities have one variable more
     for j in range(m):
-        if uniform(state) < p:
+        inside = uniform(state) < p
+        starts[j] = j * k
+        if k == 3:
+            _write_clause_of_three(state, c, size, larger, inside, literals, 3 * j)
+        elif inside:
             i = below(state, c)
             draw_subset(state, size + (1 if i < larger else 0), chosen)
             first = i * size + min(i, larger)
             for a in range(k):  # adding to the whole array would take as long as the rest of the draw
                 chosen[a] += first
+            write_random_clause(state, chosen, literals, j * k)
         else:
             draw_subset(state, c, chosen)
             for a in range(k):
-                i = chosen[a]
-                chosen[a] = i * size + min(i, larger) + below(state, size + (1 if i < larger else 0))
-        write_random_clause(state, chosen, literals, j * k)
-    return n, literals, np.arange(m + 1) * k
+                chosen[a] = _draw_member(state, chosen[a], size, larger)
+            write_random_clause(state, chosen, literals, j * k)
+    starts[m] = m * k
+    return n, literals, starts
+
+
+@inner
+def _draw_member(state: NDArray[np.uint64], i: int, size: int, larger: int) -> int:
+    """Return a uniform variable of community i; the first ``larger`` communities have ``size + 1`` variables."""
+    return i * size + min(i, larger) + below(state, size + (1 if i < larger else 0))
+
+
+@inner
+def _write_clause_of_three(
+    state: NDArray[np.uint64], c: int, size: int, larger: int, inside: bool, literals: NDArray[np.int32], at: int
+) -> None:
+    """Draw a clause of three literals as the general clauses of `draw_community`, in half the time: without loops."""
+    if inside:
+        i = below(state, c)
+        x, y, z = draw_three(state, size + (1 if i < larger else 0))
+        first = i * size + min(i, larger)
+        x, y, z = x + first, y + first, z + first
+    else:
+        x, y, z = draw_three(state, c)
+        x = _draw_member(state, x, size, larger)
+        y = _draw_member(state, y, size, larger)
+        z = _draw_member(state, z, size, larger)
+    signs = next_u64(state)
+    literals[at], literals[at + 1], literals[at + 2] = signed(x, signs, 0), signed(y, signs, 1), signed(z, signs, 2)
