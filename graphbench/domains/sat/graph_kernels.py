@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 
 Relation = tuple[NDArray[np.int64], NDArray[np.int32]]
 
@@ -100,30 +100,106 @@ def variable_occurrences(
 
 
 @kernel
-def canonical_variables(
-    codes: NDArray[np.int32], ptr: NDArray[np.int64], num_codes: int
+def canonical_codes(
+    num_variables: NDArray[np.int64],
+    num_clauses: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    literals: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], bool]:
-    """Return the variables of every clause and how often each literal occurs, if all clauses are in canonical form.
-
-    Args:
-        codes: int32 ``[L]``, the codes of the literals.
-        ptr: int64 ``[m + 1]``, where the clauses begin.
-        num_codes: Number of codes, twice the number of variables.
+    """Return the codes of the literals and how often each code occurs, if all formulas are in canonical form.
 
     Returns:
-        Numbers of variables int32 ``[L]``; number of clauses that hold each literal, int32 ``[num_codes]``; and whether
-        the variables of every clause ascend strictly. If not, the arrays have no meaning.
+        The codes, int32 ``[L]``; the number of clauses that hold each literal, int32 ``[2n]`` over the variables of
+        all formulas; and whether ``ptr`` never falls and never exceeds L, and the variables of every clause ascend
+        strictly and are variables of their formula. If not, the arrays have no meaning.
     """
-    variables, counts = np.empty(len(codes), np.int32), np.zeros(num_codes, np.int32)
-    for j in range(len(ptr) - 1):
-        latest = -1
-        for k in range(ptr[j], ptr[j + 1]):
-            variable = codes[k] >> 1
-            if variable <= latest:
-                return variables, counts, False
-            variables[k] = latest = variable
-            counts[codes[k]] += 1
-    return variables, counts, True
+    codes, counts = np.empty(len(literals), np.int32), np.zeros(2 * num_variables.sum(), np.int32)
+    before = clause = last = 0
+    for s in range(len(num_variables)):
+        for j in range(clause, clause + num_clauses[s]):
+            first, last = last, ptr[j + 1]
+            if last < first or last > len(literals):
+                return codes, counts, False
+            latest = np.int64(0)
+            for k in range(first, last):
+                literal = np.int64(literals[k])
+                variable = abs(literal)
+                if variable <= latest or variable > num_variables[s]:
+                    return codes, counts, False
+                latest = variable
+                code = 2 * (before + variable - 1) + (1 if literal < 0 else 0)
+                codes[k] = code
+                counts[np.uint64(code)] += 1
+        before += num_variables[s]
+        clause += num_clauses[s]
+    return codes, counts, True
+
+
+@kernel
+def incidence_graphs(
+    num_variables: NDArray[np.int64],
+    num_clauses: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    of_literals: bool,
+    links: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32]]:
+    """Return the graphs that join the clauses of formulas in canonical form to their variables or literals.
+
+    Args:
+        num_variables: int64 ``[S]``.
+        num_clauses: int64 ``[S]``.
+        ptr: int64 ``[m + 1]``, where the literals of every clause begin.
+        codes: int32 ``[L]``, from `canonical_codes`.
+        counts: int32 ``[2n]``, from `canonical_codes`.
+        of_literals: Whether the nodes on the left are literals; else they are variables.
+        links: Whether every literal is joined with its negation.
+
+    Returns:
+        ``num_edges int64[S]``; ``edges int32[E, 2]``, the node ids of every formula begin at 0; ``marks int8[E]``: for
+        variables the sign of the literal, for literals 1 for a link and 0 for another edge; and the node array
+        ``occurrences int32[N, 2]``.
+    """
+    per_variable = 2 if of_literals else 1
+    total = len(codes) + (len(counts) // 2 if links else 0)
+    num_edges = np.zeros(len(num_variables), np.int64)
+    edges, marks = np.empty((total, 2), np.int32), np.empty(total, np.int8)
+    occurrences = np.zeros((per_variable * (len(counts) // 2) + len(ptr) - 1, 2), np.int32)
+    after = np.empty(per_variable * (len(counts) // 2), np.int64)  # the next edge of every left node
+    row = clause = node = before = 0
+    for s in range(len(num_variables)):
+        first_row = row
+        for v in range(before, before + num_variables[s]):
+            positive, negative = counts[2 * v], counts[2 * v + 1]
+            occurrences[node, 0], occurrences[node, 1] = positive, negative
+            node += 1
+            if not of_literals:
+                after[v] = row
+                row += positive + negative
+                continue
+            occurrences[node, 0], occurrences[node, 1] = negative, positive
+            node += 1
+            if links:
+                edges[row, 0], edges[row, 1], marks[row] = 2 * (v - before), 2 * (v - before) + 1, 1
+                row += 1
+            after[2 * v], after[2 * v + 1] = row, row + positive
+            row += positive + negative
+        num_edges[s] = row - first_row
+        left = per_variable * num_variables[s]
+        for j in range(num_clauses[s]):
+            for k in range(ptr[clause], ptr[clause + 1]):
+                negated = codes[k] & 1
+                u = codes[k] if of_literals else codes[k] >> 1
+                at = after[u]
+                after[u] += 1
+                edges[at, 0], edges[at, 1] = u - per_variable * before, left + j
+                marks[at] = 0 if of_literals else 1 - 2 * negated
+                occurrences[node, negated] += 1
+            clause += 1
+            node += 1
+        before += num_variables[s]
+    return num_edges, edges, marks, occurrences
 
 
 @kernel
@@ -215,54 +291,104 @@ def count_pairs(group_first: NDArray[np.int64]) -> int:
 
 @kernel
 def joined_pairs(
-    n: int, group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
+    left: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Join the members of each group, as `joined` does with flip 0, by sorting all pairs; faster for short groups.
 
-    The pairs are sorted by counting, by their larger node and then by their smaller one.
+    The pairs are sorted by counting, by their larger node and then by their smaller one. Positions are unsigned, as
+    Numba adds a test for negative positions to each signed one.
 
     Args:
-        n: Number of nodes.
+        left: int64 ``[S]``, the number of nodes of each formula.
         group_first: int64 ``[groups + 1]``, where the nodes of every group begin in ``members``.
-        members: int32, the nodes of every group.
+        members: int32, the nodes of every group, ascending.
         total: The number of pairs, from `count_pairs`.
 
     Returns:
-        The larger neighbours of every node as ``first`` and ``items``, and the number of groups that join each pair.
+        ``num_edges int64[S]``, ``edges int32[E, 2]`` with node ids that begin at 0 in every formula, and the number of
+        groups that join each pair, int32 ``[E]``.
+    """
+    as_larger, as_smaller = _count_partners(left.sum(), group_first, members)
+    smaller = _smaller_partners(as_larger, group_first, members, total)
+    larger, after = np.empty(total, np.int32), as_smaller.copy()
+    for v in range(len(as_larger) - 1):
+        for k in range(as_larger[v], as_larger[v + 1]):
+            u = np.uint64(smaller[k])
+            larger[np.uint64(after[u])] = v
+            after[u] += 1
+    return _merged_pairs(left, as_smaller, larger)
+
+
+@inner
+def _count_partners(
+    n: int, group_first: NDArray[np.int64], members: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the pairs of every node begin in lists of all pairs by larger and by smaller node, int64 ``[n+1]``.
+
+    The arguments are as for `joined_pairs`.
     """
     as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for g in range(len(group_first) - 1):
-        for at in range(group_first[g], group_first[g + 1]):
-            as_larger[members[at] + 1] += at - group_first[g]
-            as_smaller[members[at] + 1] += group_first[g + 1] - 1 - at
-    for u in range(n):
-        as_larger[u + 1] += as_larger[u]
-        as_smaller[u + 1] += as_smaller[u]
-    smaller, after = np.empty(total, np.int32), as_larger[:-1].copy()
+        first, last = group_first[g], group_first[g + 1]
+        for at in range(first, last):
+            u = np.uint64(members[at])
+            as_larger[u] += at - first
+            as_smaller[u] += last - 1 - at
+    sum_larger = sum_smaller = 0
+    for u in range(n + 1):
+        sum_larger, as_larger[u] = sum_larger + as_larger[u], sum_larger
+        sum_smaller, as_smaller[u] = sum_smaller + as_smaller[u], sum_smaller
+    return as_larger, as_smaller
+
+
+@inner
+def _smaller_partners(
+    as_larger: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
+) -> NDArray[np.int32]:
+    """Return the smaller nodes of all pairs of `joined_pairs`, by their larger nodes, int32 ``[total]``."""
+    smaller, after = np.empty(total, np.int32), as_larger.copy()
     for g in range(len(group_first) - 1):
-        for at in range(group_first[g], group_first[g + 1]):
-            slot = after[members[at]]
-            for k in range(group_first[g], at):
-                smaller[slot] = members[k]
-                slot += 1
-            after[members[at]] = slot
-    larger, after = np.empty(total, np.int32), as_smaller[:-1].copy()
-    for v in range(n):
-        for k in range(as_larger[v], as_larger[v + 1]):
-            larger[after[smaller[k]]] = v
-            after[smaller[k]] += 1
-    starts, counts = np.zeros(n + 1, np.int64), np.empty(total, np.int32)
-    size = 0
-    for u in range(n):
+        first, last = group_first[g], group_first[g + 1]
+        if last - first == 3:  # most clauses: the same as below, without loops
+            x, y, z = members[first], np.uint64(members[first + 1]), np.uint64(members[first + 2])
+            smaller[np.uint64(after[y])] = x
+            after[y] += 1
+            slot = np.uint64(after[z])
+            smaller[slot], smaller[slot + np.uint64(1)] = x, members[first + 1]
+            after[z] += 2
+        else:
+            for at in range(first + 1, last):
+                u = np.uint64(members[at])
+                slot = np.uint64(after[u])
+                for k in range(first, at):
+                    smaller[slot] = members[k]
+                    slot += np.uint64(1)
+                after[u] += at - first
+    return smaller
+
+
+@inner
+def _merged_pairs(
+    left: NDArray[np.int64], as_smaller: NDArray[np.int64], larger: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the results of `joined_pairs` from the sorted larger nodes of all pairs, by their smaller nodes."""
+    num_edges = np.zeros(len(left), np.int64)
+    edges, counts = np.empty((len(larger) + 1, 2), np.int32), np.empty(len(larger) + 1, np.int32)
+    size = before = 0
+    for s in range(len(left)):
         begin = size
-        for k in range(as_smaller[u], as_smaller[u + 1]):
-            if size > begin and larger[size - 1] == larger[k]:
-                counts[size - 1] += 1
-            else:
-                larger[size], counts[size] = larger[k], 1
-                size += 1
-        starts[u + 1] = size
-    return starts, larger[:size].copy(), counts[:size].copy()
+        for u in range(left[s]):
+            latest, count = -1, 0
+            for k in range(as_smaller[before + u], as_smaller[before + u + 1]):  # no branch to mispredict
+                v = larger[k]
+                size += 1 if v != latest else 0
+                count = 1 if v != latest else count + 1
+                latest = v
+                row = np.uint64(size)
+                edges[row, 0], edges[row, 1], counts[row] = u, v - before, count
+        num_edges[s] = size - begin
+        before += left[s]
+    return num_edges, edges[1 : size + 1].copy(), counts[1 : size + 1].copy()
 
 
 @kernel

@@ -20,9 +20,10 @@ from graphbench.core.ragged import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
-    canonical_variables,
+    canonical_codes,
     count_pairs,
     edge_rows,
+    incidence_graphs,
     joined,
     joined_pairs,
     literal_codes,
@@ -140,51 +141,71 @@ def graphs_of_formulas(
         raise ArgumentError(f"link_literals has no meaning for {kind!r}, which has no literals; use 'lcg'")
     n, m = np.asarray(num_variables, np.int64), np.asarray(num_clauses, np.int64)
     ptr, literals = np.asarray(ptr, np.int64), np.asarray(literals, np.int32)
-    if (
-        m.sum() != len(ptr) - 1
-        or n.shape != m.shape
-        or ptr[0] != 0
-        or ptr[-1] != len(literals)
-        or (np.diff(ptr) < 0).any()
-    ):
+    sizes_fit = n.shape == m.shape and m.sum() == len(ptr) - 1 and min(n.min(initial=0), m.min(initial=0)) >= 0
+    if sizes_fit and ptr[0] == 0 and ptr[-1] == len(literals) and kind != "cg":
+        graphs = _canonical_graphs(kind, n, m, ptr, literals, max_edges, link_literals)
+        if graphs is not None:
+            return graphs
+    if not sizes_fit or ptr[0] != 0 or ptr[-1] != len(literals) or (np.diff(ptr) < 0).any():
         raise ArgumentError(
             f"{len(n)} formulas of {m.sum()} clauses do not fit {len(ptr) - 1} clauses of {len(literals)} literals"
         )
     codes, bad = literal_codes(n, m, ptr, literals)
     if bad >= 0:
         raise ArgumentError(f"the literal {literals[bad]} at position {bad} is no variable of its formula, or negated")
-    if kind == "vg" and (graphs := _canonical_variable_graph(codes, ptr, n, max_edges)) is not None:
-        return graphs
     holders = occurrences(codes, ptr, 2 * int(n.sum()))
-    relation, right, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
-    left = {"vg": n, "vcg": n, "lcg": 2 * n, "cg": m}[kind]
-    num_edges, edges = edge_rows(*relation, left, right, link_literals)
-    if kind == "lcg":
-        edge_arrays = {"link": edges[:, 1] < np.repeat(left, num_edges)}
-    num_nodes = left + right if len(right) else left
+    num_edges, edges, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
+    num_nodes = {"vg": n, "vcg": n + m, "lcg": 2 * n + m, "cg": m}[kind]
     return FormulaGraphs(kind, num_nodes, num_edges, edges, _node_arrays(kind, holders, n, m), edge_arrays)
 
 
-def _canonical_variable_graph(
-    codes: NDArray[np.int32], ptr: NDArray[np.int64], n: NDArray[np.int64], max_edges: int
+def _canonical_graphs(
+    kind: GraphKind,
+    n: NDArray[np.int64],
+    m: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    literals: NDArray[np.int32],
+    max_edges: int,
+    link_literals: bool,
 ) -> FormulaGraphs | None:
-    """Return the variable graphs if all formulas are in canonical form with short clauses (as stored ones), else None.
+    """Return the graphs if all formulas are in canonical form with short clauses (as stored ones), else None.
 
-    The graphs follow directly from the variables of the clauses. Building the lists of occurrences would double the
-    time.
+    The graphs follow directly from the clauses. Building the lists of occurrences would take two to three times as
+    long.
     """
-    pairs = count_pairs(ptr)
-    if pairs > _PAIRS_PER_LITERAL * len(codes):
+    if kind == "vg":
+        if count_pairs(ptr) > _PAIRS_PER_LITERAL * len(literals):
+            return None
+    elif len(literals) + int(n.sum()) * link_literals > max_edges:
         return None
-    variables, counts, is_canonical = canonical_variables(codes, ptr, 2 * int(n.sum()))
+    codes, counts, is_canonical = canonical_codes(n, m, ptr, literals)
     if not is_canonical:
         return None
-    starts, larger, shared = joined_pairs(int(n.sum()), ptr, variables, pairs)
-    _check_limit(len(larger) <= max_edges, "vg", max_edges)
-    num_edges, edges = edge_rows(starts, larger, n, n[:0], False)
-    types = np.full(len(starts) - 1, VARIABLE, np.int8)
+    if kind == "vg":
+        return _canonical_variable_graphs(codes, counts, ptr, n, max_edges)
+    per_variable, code = (1, VARIABLE) if kind == "vcg" else (2, LITERAL)
+    num_edges, edges, marks, rows = incidence_graphs(n, m, ptr, codes, counts, kind == "lcg", link_literals)
+    left = per_variable * n
+    edge_arrays = {"polarity": marks} if kind == "vcg" else {"link": marks.view(np.bool_)}
+    node_arrays = {"type": _types(left, m, code), "occurrences": rows}
+    return FormulaGraphs(kind, left + m, num_edges, edges, node_arrays, edge_arrays)
+
+
+def _canonical_variable_graphs(
+    codes: NDArray[np.int32], counts: NDArray[np.int32], ptr: NDArray[np.int64], n: NDArray[np.int64], max_edges: int
+) -> FormulaGraphs:
+    """Return the variable graphs of formulas in canonical form, from the results of `canonical_codes`."""
+    num_edges, edges, shared = joined_pairs(n, ptr, codes >> 1, count_pairs(ptr))
+    _check_limit(len(edges) <= max_edges, "vg", max_edges)
+    types = np.full(len(counts) // 2, VARIABLE, np.int8)
     node_arrays: dict[str, NDArray[Any]] = {"type": types, "occurrences": counts.reshape(-1, 2)}
     return FormulaGraphs("vg", n, num_edges, edges, node_arrays, {"count": shared})
+
+
+def _types(left: NDArray[np.int64], m: NDArray[np.int64], code: int) -> NDArray[np.int8]:
+    """Return the types of the nodes of graphs of ``left`` nodes of one type and m clauses."""
+    sizes = np.stack([left, m], axis=1).ravel()
+    return np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(left)), sizes)
 
 
 def _edges_of(
@@ -194,29 +215,30 @@ def _edges_of(
     m: NDArray[np.int64],
     max_edges: int,
     link_literals: bool,
-) -> tuple[Relation, NDArray[np.int64], dict[str, NDArray[Any]]]:
-    """Return the larger neighbours of every node, the number of nodes of the other side, and the edge arrays."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32], dict[str, NDArray[Any]]]:
+    """Return the number of edges of every formula, the edges, and the edge arrays."""
     clauses = int(m.sum())
     if kind == "lcg":
         _check_limit(len(holders[1]) + int(n.sum()) * link_literals <= max_edges, kind, max_edges)
-        return holders, m, {}
+        num_edges, edges = edge_rows(*holders, 2 * n, m, link_literals)
+        return num_edges, edges, {"link": edges[:, 1] < np.repeat(2 * n, num_edges)}
     if kind == "cg":
         starts, larger, counts, kept = joined(*transposed(*holders, clauses), *holders, 1, max_edges)
         _check_limit(kept, kind, max_edges)
-        return (starts, larger), m[:0], {"count": counts}
+        return *edge_rows(starts, larger, m, m[:0], False), {"count": counts}
     first, of_variables, signs = variable_occurrences(*holders)
     if kind == "vcg":
         _check_limit(len(of_variables) <= max_edges, kind, max_edges)
-        return (first, of_variables), m, {"polarity": signs}
+        return *edge_rows(first, of_variables, n, m, False), {"polarity": signs}
     by_clause = transposed(first, of_variables, clauses)
     pairs = count_pairs(by_clause[0])
     if pairs <= _PAIRS_PER_LITERAL * len(of_variables):
-        starts, larger, counts = joined_pairs(len(first) - 1, *by_clause, pairs)
-        kept = len(larger) <= max_edges
-    else:
-        starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
+        num_edges, edges, counts = joined_pairs(n, *by_clause, pairs)
+        _check_limit(len(edges) <= max_edges, kind, max_edges)
+        return num_edges, edges, {"count": counts}
+    starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
     _check_limit(kept, kind, max_edges)
-    return (starts, larger), m[:0], {"count": counts}
+    return *edge_rows(starts, larger, n, n[:0], False), {"count": counts}
 
 
 def _check_limit(kept: bool, kind: GraphKind, max_edges: int) -> None:
@@ -239,10 +261,8 @@ def _node_arrays(
         return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
     of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
     left, rows, code = (n, of_variables, VARIABLE) if kind == "vcg" else (2 * n, of_literals, LITERAL)
-    sizes = np.stack([left, m], axis=1).ravel()
-    types = np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(n)), sizes)
     first, after = offsets(left), offsets(m)
     parts = [rows[:0]]
     for s in range(len(n)):
         parts += [rows[first[s] : first[s + 1]], of_clauses[after[s] : after[s + 1]]]
-    return {"type": types, "occurrences": np.concatenate(parts)}
+    return {"type": _types(left, m, code), "occurrences": np.concatenate(parts)}

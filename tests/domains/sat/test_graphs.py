@@ -157,13 +157,13 @@ def test_both_ways_to_join_the_members_of_groups_agree(n, data):
     by_node = transposed(group_first, members, n)
     total = count_pairs(group_first)
     assert total == shared.total()
-    for starts, larger, counts in (
-        joined(*by_node, group_first, members, 0, 1000)[:3],
-        joined_pairs(n, group_first, members, total),
-    ):
-        smaller = np.repeat(np.arange(n), np.diff(starts))
-        found = list(zip(zip(smaller.tolist(), larger.tolist(), strict=True), counts.tolist(), strict=True))
-        assert found == sorted(shared.items())
+    starts, larger, joined_counts, _ = joined(*by_node, group_first, members, 0, 1000)
+    smaller = np.repeat(np.arange(n), np.diff(starts))
+    num_edges, edges, counts = joined_pairs(np.array([n]), group_first, members, total)
+    assert num_edges.tolist() == [len(shared)]
+    assert list(zip(map(tuple, edges.tolist()), counts.tolist(), strict=True)) == sorted(shared.items())
+    pairs = zip(smaller.tolist(), larger.tolist(), strict=True)
+    assert list(zip(pairs, joined_counts.tolist(), strict=True)) == sorted(shared.items())
 
 
 @pytest.mark.parametrize("length", [20, 60])  # fewer and more pairs than are stored before equal ones are merged
