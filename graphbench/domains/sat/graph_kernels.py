@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 
+VARIABLE, CLAUSE, LITERAL = 0, 1, 2
+"""The values of the node array ``type``."""
+
 Relation = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
@@ -144,7 +147,7 @@ def incidence_graphs(
     counts: NDArray[np.int32],
     of_literals: bool,
     links: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.int8], NDArray[np.int32]]:
     """Return the graphs that join the clauses of formulas in canonical form to their variables or literals.
 
     Args:
@@ -158,48 +161,109 @@ def incidence_graphs(
 
     Returns:
         ``num_edges int64[S]``; ``edges int32[E, 2]``, the node ids of every formula begin at 0; ``marks int8[E]``: for
-        variables the sign of the literal, for literals 1 for a link and 0 for another edge; and the node array
-        ``occurrences int32[N, 2]``.
+        variables the sign of the literal, for literals 1 for a link and 0 for another edge; and the node arrays
+        ``type int8[N]`` and ``occurrences int32[N, 2]``.
     """
-    per_variable = 2 if of_literals else 1
+    per_variable, shift = (2, 0) if of_literals else (1, 1)
+    num_left = per_variable * (len(counts) // 2)
     total = len(codes) + (len(counts) // 2 if links else 0)
     num_edges = np.zeros(len(num_variables), np.int64)
     edges, marks = np.empty((total, 2), np.int32), np.empty(total, np.int8)
-    occurrences = np.zeros((per_variable * (len(counts) // 2) + len(ptr) - 1, 2), np.int32)
-    after = np.empty(per_variable * (len(counts) // 2), np.int64)  # the next edge of every left node
+    num_nodes = num_left + len(ptr) - 1
+    occurrences, types = np.empty((num_nodes, 2), np.int32), np.full(num_nodes, CLAUSE, np.int8)
+    after = np.empty(num_left, np.int64)  # the next edge of every node on the left
     row = clause = node = before = 0
     for s in range(len(num_variables)):
         first_row = row
         for v in range(before, before + num_variables[s]):
             positive, negative = counts[2 * v], counts[2 * v + 1]
-            occurrences[node, 0], occurrences[node, 1] = positive, negative
-            node += 1
-            if not of_literals:
+            occurrences[node, 0], occurrences[node, 1], types[node] = positive, negative, VARIABLE
+            if of_literals:
+                occurrences[node + 1, 0], occurrences[node + 1, 1] = negative, positive
+                types[node], types[node + 1] = LITERAL, LITERAL
+                if links:
+                    edges[row, 0], edges[row, 1], marks[row] = 2 * (v - before), 2 * (v - before) + 1, 1
+                    row += 1
+                after[2 * v], after[2 * v + 1] = row, row + positive
+            else:
                 after[v] = row
-                row += positive + negative
-                continue
-            occurrences[node, 0], occurrences[node, 1] = negative, positive
-            node += 1
-            if links:
-                edges[row, 0], edges[row, 1], marks[row] = 2 * (v - before), 2 * (v - before) + 1, 1
-                row += 1
-            after[2 * v], after[2 * v + 1] = row, row + positive
+            node += per_variable
             row += positive + negative
         num_edges[s] = row - first_row
         left = per_variable * num_variables[s]
         for j in range(num_clauses[s]):
-            for k in range(ptr[clause], ptr[clause + 1]):
+            first, last = ptr[clause], ptr[clause + 1]
+            negatives = 0
+            for k in range(first, last):
                 negated = codes[k] & 1
-                u = codes[k] if of_literals else codes[k] >> 1
-                at = after[u]
+                u = np.uint64(codes[k] >> shift)
+                at = np.uint64(after[u])
                 after[u] += 1
-                edges[at, 0], edges[at, 1] = u - per_variable * before, left + j
+                edges[at, 0], edges[at, 1] = np.int64(u) - per_variable * before, left + j
                 marks[at] = 0 if of_literals else 1 - 2 * negated
-                occurrences[node, negated] += 1
+                negatives += negated
+            occurrences[node, 0], occurrences[node, 1] = last - first - negatives, negatives
             clause += 1
             node += 1
         before += num_variables[s]
-    return num_edges, edges, marks, occurrences
+    return num_edges, edges, marks, types, occurrences
+
+
+@kernel
+def variable_graphs(
+    num_variables: NDArray[np.int64],
+    num_clauses: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    literals: NDArray[np.int32],
+    pairs_per_literal: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], bool]:
+    """Return the variable graphs if all formulas are in canonical form with short clauses.
+
+    Args:
+        num_variables: int64 ``[S]``.
+        num_clauses: int64 ``[S]``.
+        ptr: int64 ``[m + 1]``, where the literals of every clause begin.
+        literals: int32 ``[L]``.
+        pairs_per_literal: Number of pairs of literals of a clause, per literal, above which no graph is built.
+
+    Returns:
+        The arrays of `joined_pairs`; the number of clauses that hold each literal, int32 ``[2n]``; and whether the
+        formulas are in canonical form as `canonical_codes` tests it, with so few pairs. If not, the arrays have no
+        meaning.
+    """
+    n = num_variables.sum()
+    variables, counts = np.empty(len(literals), np.int32), np.zeros(2 * n, np.int32)
+    as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    before = clause = last = total = 0
+    is_canonical = True
+    for s in range(len(num_variables)):
+        for j in range(clause, clause + num_clauses[s]):
+            first, last = last, ptr[j + 1]
+            if last < first or last > len(literals):
+                is_canonical = False
+                break
+            total += (last - first) * (last - first - 1) // 2
+            latest = np.int64(0)
+            for k in range(first, last):
+                literal = np.int64(literals[k])
+                variable = abs(literal)
+                if variable <= latest or variable > num_variables[s]:
+                    is_canonical = False
+                    break
+                latest = variable
+                u = np.uint64(before + variable - 1)
+                variables[k] = u
+                counts[np.uint64(2) * u + np.uint64(literal < 0)] += 1
+                as_larger[u] += k - first
+                as_smaller[u] += last - 1 - k
+        before += num_variables[s]
+        clause += num_clauses[s]
+    if not is_canonical or total > pairs_per_literal * len(literals):
+        return num_variables, np.empty((0, 2), np.int32), counts[:0], counts, False
+    _sum_before(as_larger)
+    _sum_before(as_smaller)
+    num_edges, edges, shared = _sorted_pairs(num_variables, ptr, variables, as_larger, as_smaller)
+    return num_edges, edges, shared, counts, True
 
 
 @kernel
@@ -291,26 +355,62 @@ def count_pairs(group_first: NDArray[np.int64]) -> int:
 
 @kernel
 def joined_pairs(
-    left: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
+    left: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Join the members of each group, as `joined` does with flip 0, by sorting all pairs; faster for short groups.
-
-    The pairs are sorted by counting, by their larger node and then by their smaller one. Positions are unsigned, as
-    Numba adds a test for negative positions to each signed one.
 
     Args:
         left: int64 ``[S]``, the number of nodes of each formula.
         group_first: int64 ``[groups + 1]``, where the nodes of every group begin in ``members``.
         members: int32, the nodes of every group, ascending.
-        total: The number of pairs, from `count_pairs`.
 
     Returns:
         ``num_edges int64[S]``, ``edges int32[E, 2]`` with node ids that begin at 0 in every formula, and the number of
         groups that join each pair, int32 ``[E]``.
     """
-    as_larger, as_smaller = _count_partners(left.sum(), group_first, members)
-    smaller = _smaller_partners(as_larger, group_first, members, total)
-    larger, after = np.empty(total, np.int32), as_smaller.copy()
+    as_larger, as_smaller = np.zeros(left.sum() + 1, np.int64), np.zeros(left.sum() + 1, np.int64)
+    for g in range(len(group_first) - 1):
+        first, last = group_first[g], group_first[g + 1]
+        for at in range(first, last):
+            as_larger[members[at]] += at - first
+            as_smaller[members[at]] += last - 1 - at
+    _sum_before(as_larger)
+    _sum_before(as_smaller)
+    return _sorted_pairs(left, group_first, members, as_larger, as_smaller)
+
+
+@inner
+def _sum_before(numbers: NDArray[np.int64]) -> None:
+    """Replace every number by the sum of the numbers before it."""
+    total = 0
+    for i in range(len(numbers)):
+        number = numbers[i]
+        numbers[i] = total
+        total += number
+
+
+@inner
+def _sorted_pairs(
+    left: NDArray[np.int64],
+    group_first: NDArray[np.int64],
+    members: NDArray[np.int32],
+    as_larger: NDArray[np.int64],
+    as_smaller: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the results of `joined_pairs`.
+
+    The pairs are sorted by counting, by their larger node and then by their smaller one. Positions are unsigned, as
+    Numba adds a test for negative positions to each signed one.
+
+    Args:
+        left: As for `joined_pairs`.
+        group_first: As for `joined_pairs`.
+        members: As for `joined_pairs`.
+        as_larger: int64 ``[nodes + 1]``, where the pairs of every node begin in a list of all pairs by larger node.
+        as_smaller: int64 ``[nodes + 1]``, the same for a list by smaller node.
+    """
+    smaller = _smaller_partners(as_larger, group_first, members)
+    larger, after = np.empty(len(smaller), np.int32), as_smaller.copy()
     for v in range(len(as_larger) - 1):
         for k in range(as_larger[v], as_larger[v + 1]):
             u = np.uint64(smaller[k])
@@ -320,33 +420,11 @@ def joined_pairs(
 
 
 @inner
-def _count_partners(
-    n: int, group_first: NDArray[np.int64], members: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the pairs of every node begin in lists of all pairs by larger and by smaller node, int64 ``[n+1]``.
-
-    The arguments are as for `joined_pairs`.
-    """
-    as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    for g in range(len(group_first) - 1):
-        first, last = group_first[g], group_first[g + 1]
-        for at in range(first, last):
-            u = np.uint64(members[at])
-            as_larger[u] += at - first
-            as_smaller[u] += last - 1 - at
-    sum_larger = sum_smaller = 0
-    for u in range(n + 1):
-        sum_larger, as_larger[u] = sum_larger + as_larger[u], sum_larger
-        sum_smaller, as_smaller[u] = sum_smaller + as_smaller[u], sum_smaller
-    return as_larger, as_smaller
-
-
-@inner
 def _smaller_partners(
-    as_larger: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
+    as_larger: NDArray[np.int64], group_first: NDArray[np.int64], members: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Return the smaller nodes of all pairs of `joined_pairs`, by their larger nodes, int32 ``[total]``."""
-    smaller, after = np.empty(total, np.int32), as_larger.copy()
+    """Return the smaller nodes of all pairs of `_sorted_pairs`, by their larger nodes, int32 ``[pairs]``."""
+    smaller, after = np.empty(as_larger[-1], np.int32), as_larger.copy()
     for g in range(len(group_first) - 1):
         first, last = group_first[g], group_first[g + 1]
         if last - first == 3:  # most clauses: the same as below, without loops

@@ -19,6 +19,9 @@ from graphbench.core.errors import ArgumentError
 from graphbench.core.ragged import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
+    CLAUSE,
+    LITERAL,
+    VARIABLE,
     Relation,
     canonical_codes,
     count_pairs,
@@ -30,6 +33,7 @@ from graphbench.domains.sat.graph_kernels import (
     occurrences,
     sign_counts,
     transposed,
+    variable_graphs,
     variable_occurrences,
 )
 
@@ -38,9 +42,6 @@ MAX_EDGES = 50_000_000
 """Default limit of the number of edges of a graph: 600 MB with the counts of the edges."""
 
 _PAIRS_PER_LITERAL = 16  # up to which the pairs of a formula are stored before equal ones are merged
-
-VARIABLE, CLAUSE, LITERAL = 0, 1, 2
-"""The values of the node array ``type``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +105,14 @@ def graph(cnf: Cnf, kind: GraphKind, max_edges: int = MAX_EDGES, *, link_literal
     Raises:
         ArgumentError: If the kind is unknown, a literal has no variable, or the graph has more edges than allowed.
     """
-    literals, ptr = cnf.checked()
-    sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
-    graphs = graphs_of_formulas(*sizes, ptr, literals, kind, max_edges, link_literals=link_literals)
+    _check_kind(kind, link_literals)
+    n, m = np.array([cnf.num_variables], np.int64), np.array([cnf.num_clauses], np.int64)
+    graphs = None
+    if _are_arrays_of_formulas(cnf.ptr, cnf.literals):
+        graphs = _canonical_graphs(kind, n, m, cnf.ptr, cnf.literals, max_edges, link_literals)
+    if graphs is None:
+        literals, ptr = cnf.checked()
+        graphs = graphs_of_formulas(n, m, ptr, literals, kind, max_edges, link_literals=link_literals)
     return FormulaGraph(kind, int(graphs.num_nodes[0]), graphs.edges, graphs.node_arrays, graphs.edge_arrays)
 
 
@@ -135,21 +141,16 @@ def graphs_of_formulas(
         ArgumentError: If the kind is unknown, the sizes do not fit, a literal has no variable, or there are more edges
             than allowed.
     """
-    if kind not in get_args(GraphKind):
-        raise ArgumentError(f"unknown kind of graph {kind!r}; give one of {', '.join(get_args(GraphKind))}")
-    if link_literals and kind != "lcg":
-        raise ArgumentError(f"link_literals has no meaning for {kind!r}, which has no literals; use 'lcg'")
+    _check_kind(kind, link_literals)
     n, m = np.asarray(num_variables, np.int64), np.asarray(num_clauses, np.int64)
     ptr, literals = np.asarray(ptr, np.int64), np.asarray(literals, np.int32)
-    sizes_fit = n.shape == m.shape and m.sum() == len(ptr) - 1 and min(n.min(initial=0), m.min(initial=0)) >= 0
-    if sizes_fit and ptr[0] == 0 and ptr[-1] == len(literals) and kind != "cg":
-        graphs = _canonical_graphs(kind, n, m, ptr, literals, max_edges, link_literals)
-        if graphs is not None:
-            return graphs
-    if not sizes_fit or ptr[0] != 0 or ptr[-1] != len(literals) or (np.diff(ptr) < 0).any():
-        raise ArgumentError(
-            f"{len(n)} formulas of {m.sum()} clauses do not fit {len(ptr) - 1} clauses of {len(literals)} literals"
-        )
+    if n.shape != m.shape or m.sum() != len(ptr) - 1 or ptr[0] != 0 or ptr[-1] != len(literals):
+        raise _misfit(n, m, ptr, literals)
+    graphs = _canonical_graphs(kind, n, m, ptr, literals, max_edges, link_literals)
+    if graphs is not None:
+        return graphs
+    if (np.diff(ptr) < 0).any():
+        raise _misfit(n, m, ptr, literals)
     codes, bad = literal_codes(n, m, ptr, literals)
     if bad >= 0:
         raise ArgumentError(f"the literal {literals[bad]} at position {bad} is no variable of its formula, or negated")
@@ -157,6 +158,31 @@ def graphs_of_formulas(
     num_edges, edges, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
     num_nodes = {"vg": n, "vcg": n + m, "lcg": 2 * n + m, "cg": m}[kind]
     return FormulaGraphs(kind, num_nodes, num_edges, edges, _node_arrays(kind, holders, n, m), edge_arrays)
+
+
+def _check_kind(kind: GraphKind, link_literals: bool) -> None:
+    if kind not in get_args(GraphKind):
+        raise ArgumentError(f"unknown kind of graph {kind!r}; give one of {', '.join(get_args(GraphKind))}")
+    if link_literals and kind != "lcg":
+        raise ArgumentError(f"link_literals has no meaning for {kind!r}, which has no literals; use 'lcg'")
+
+
+def _misfit(
+    n: NDArray[np.int64], m: NDArray[np.int64], ptr: NDArray[np.int64], literals: NDArray[np.int32]
+) -> ArgumentError:
+    return ArgumentError(
+        f"{len(n)} formulas of {m.sum()} clauses do not fit {len(ptr) - 1} clauses of {len(literals)} literals"
+    )
+
+
+def _are_arrays_of_formulas(ptr: NDArray[np.int64], literals: NDArray[np.int32]) -> bool:
+    """Return whether compiled functions may read the arrays of a `Cnf`, whose content they check themselves."""
+    return (
+        all(isinstance(array, np.ndarray) and array.ndim == 1 and array.flags.c_contiguous for array in (ptr, literals))
+        and (ptr.dtype, literals.dtype) == (np.int64, np.int32)
+        and len(ptr) > 0
+        and bool(ptr[0] == 0 and ptr[-1] == len(literals))
+    )
 
 
 def _canonical_graphs(
@@ -170,42 +196,27 @@ def _canonical_graphs(
 ) -> FormulaGraphs | None:
     """Return the graphs if all formulas are in canonical form with short clauses (as stored ones), else None.
 
-    The graphs follow directly from the clauses. Building the lists of occurrences would take two to three times as
-    long.
+    The graphs of variables, of variables and clauses and of literals and clauses follow directly from the clauses.
+    Building the lists of occurrences would double the time.
     """
+    if kind == "cg" or min(n.min(initial=0), m.min(initial=0)) < 0:
+        return None
     if kind == "vg":
-        if count_pairs(ptr) > _PAIRS_PER_LITERAL * len(literals):
+        num_edges, edges, shared, counts, is_canonical = variable_graphs(n, m, ptr, literals, _PAIRS_PER_LITERAL)
+        if not is_canonical:
             return None
-    elif len(literals) + int(n.sum()) * link_literals > max_edges:
+        _check_limit(len(edges) <= max_edges, kind, max_edges)
+        node_arrays = {"type": np.full(len(counts) // 2, VARIABLE, np.int8), "occurrences": counts.reshape(-1, 2)}
+        return FormulaGraphs(kind, n, num_edges, edges, node_arrays, {"count": shared})
+    if len(literals) + int(n.sum()) * link_literals > max_edges:
         return None
     codes, counts, is_canonical = canonical_codes(n, m, ptr, literals)
     if not is_canonical:
         return None
-    if kind == "vg":
-        return _canonical_variable_graphs(codes, counts, ptr, n, max_edges)
-    per_variable, code = (1, VARIABLE) if kind == "vcg" else (2, LITERAL)
-    num_edges, edges, marks, rows = incidence_graphs(n, m, ptr, codes, counts, kind == "lcg", link_literals)
-    left = per_variable * n
+    num_edges, edges, marks, types, rows = incidence_graphs(n, m, ptr, codes, counts, kind == "lcg", link_literals)
+    num_nodes = n + m if kind == "vcg" else 2 * n + m
     edge_arrays = {"polarity": marks} if kind == "vcg" else {"link": marks.view(np.bool_)}
-    node_arrays = {"type": _types(left, m, code), "occurrences": rows}
-    return FormulaGraphs(kind, left + m, num_edges, edges, node_arrays, edge_arrays)
-
-
-def _canonical_variable_graphs(
-    codes: NDArray[np.int32], counts: NDArray[np.int32], ptr: NDArray[np.int64], n: NDArray[np.int64], max_edges: int
-) -> FormulaGraphs:
-    """Return the variable graphs of formulas in canonical form, from the results of `canonical_codes`."""
-    num_edges, edges, shared = joined_pairs(n, ptr, codes >> 1, count_pairs(ptr))
-    _check_limit(len(edges) <= max_edges, "vg", max_edges)
-    types = np.full(len(counts) // 2, VARIABLE, np.int8)
-    node_arrays: dict[str, NDArray[Any]] = {"type": types, "occurrences": counts.reshape(-1, 2)}
-    return FormulaGraphs("vg", n, num_edges, edges, node_arrays, {"count": shared})
-
-
-def _types(left: NDArray[np.int64], m: NDArray[np.int64], code: int) -> NDArray[np.int8]:
-    """Return the types of the nodes of graphs of ``left`` nodes of one type and m clauses."""
-    sizes = np.stack([left, m], axis=1).ravel()
-    return np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(left)), sizes)
+    return FormulaGraphs(kind, num_nodes, num_edges, edges, {"type": types, "occurrences": rows}, edge_arrays)
 
 
 def _edges_of(
@@ -233,7 +244,7 @@ def _edges_of(
     by_clause = transposed(first, of_variables, clauses)
     pairs = count_pairs(by_clause[0])
     if pairs <= _PAIRS_PER_LITERAL * len(of_variables):
-        num_edges, edges, counts = joined_pairs(n, *by_clause, pairs)
+        num_edges, edges, counts = joined_pairs(n, *by_clause)
         _check_limit(len(edges) <= max_edges, kind, max_edges)
         return num_edges, edges, {"count": counts}
     starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
@@ -265,4 +276,6 @@ def _node_arrays(
     parts = [rows[:0]]
     for s in range(len(n)):
         parts += [rows[first[s] : first[s + 1]], of_clauses[after[s] : after[s + 1]]]
-    return {"type": _types(left, m, code), "occurrences": np.concatenate(parts)}
+    sizes = np.stack([left, m], axis=1).ravel()
+    types = np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(n)), sizes)
+    return {"type": types, "occurrences": np.concatenate(parts)}

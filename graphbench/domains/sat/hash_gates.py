@@ -19,6 +19,7 @@ TRUE = 1 << 30
 
 Word = NDArray[np.int64]
 
+
 def _table(clauses: list[list[int]]) -> NDArray[np.uint8]:
     """Return a table of clauses in which the numbers -4 .. 4 are 0 .. 8."""
     return (np.array(clauses) + 4).astype(np.uint8)
@@ -39,13 +40,9 @@ _ODD_OF_THREE = _table(
         [1, 2, 3, -4],
     ],
 )
-_MAJORITY = _table(
-    [[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]]
-)
+_MAJORITY = _table([[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]])
 # The last two clauses of a choice follow from the others; they let unit propagation derive every implied literal.
-_CHOICE = _table(
-    [[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]]
-)
+_CHOICE = _table([[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]])
 
 
 class Builder(NamedTuple):

@@ -159,7 +159,7 @@ def test_both_ways_to_join_the_members_of_groups_agree(n, data):
     assert total == shared.total()
     starts, larger, joined_counts, _ = joined(*by_node, group_first, members, 0, 1000)
     smaller = np.repeat(np.arange(n), np.diff(starts))
-    num_edges, edges, counts = joined_pairs(np.array([n]), group_first, members, total)
+    num_edges, edges, counts = joined_pairs(np.array([n]), group_first, members)
     assert num_edges.tolist() == [len(shared)]
     assert list(zip(map(tuple, edges.tolist()), counts.tolist(), strict=True)) == sorted(shared.items())
     pairs = zip(smaller.tolist(), larger.tolist(), strict=True)
