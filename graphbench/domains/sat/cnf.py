@@ -72,6 +72,19 @@ class Cnf:
             raise ArgumentError(f"the literal {literals[position]} at position {position}: variables are 1 .. {n}")
         return np.ascontiguousarray(literals, np.int32), np.ascontiguousarray(ptr, np.int64)
 
+    def has_plain_arrays(self) -> bool:
+        """Return whether compiled functions may read the arrays as they are, if they check ``ptr`` and the literals."""
+        n, literals, ptr = self.num_variables, self.literals, self.ptr
+        return (
+            all(isinstance(array, np.ndarray) and array.ndim == 1 for array in (literals, ptr))
+            and literals.dtype == np.int32
+            and ptr.dtype == np.int64
+            and literals.flags.c_contiguous
+            and ptr.flags.c_contiguous
+            and isinstance(n, (int, np.integer))
+            and bool(0 <= n <= _MAX_VARIABLE and len(ptr) and ptr[0] == 0 and ptr[-1] == len(literals))
+        )
+
     @classmethod
     def from_clauses(cls, clauses: Iterable[Sequence[int]], num_variables: int | None = None) -> Cnf:
         """Return the formula of clauses given as sequences of literals.

@@ -87,7 +87,7 @@ def disguise_rows(
     names = np.zeros(num_variables + 1, np.int32)
     names[1:] = permutation(state, num_variables) + 1
     codes = np.empty(2 * num_variables + 1, np.int32)  # of a literal as in `disguise`; the code of 0 is the largest
-    absent = np.int32(2 * num_variables + 2)
+    absent = 2 * num_variables + 2
     codes[num_variables] = absent
     for v in range(1, num_variables + 1):
         codes[num_variables + v], codes[num_variables - v] = 2 * names[v], 2 * names[v] + 1

@@ -63,8 +63,11 @@ def draw_three(state: NDArray[np.uint64], n: int) -> tuple[int, int, int]:
 
 @inner
 def signed(variable: int, signs: np.uint64, position: int) -> int:
-    """Return a variable, counted from 0, as a literal: positive if the bit of ``signs`` at the position is 1."""
-    negative = np.int64((signs >> np.uint64(position)) & np.uint64(1)) - 1  # 0 or -1: no branch to mispredict
+    """Return a variable, counted from 0, as a literal: positive if the bit of ``signs`` at the position is 1.
+
+    No branch can be mispredicted.
+    """
+    negative: int = np.int64((signs >> np.uint64(position)) & np.uint64(1)) - 1  # type: ignore[assignment] # 0 or -1
     return ((variable + 1) ^ negative) - negative
 
 

@@ -233,7 +233,7 @@ def variable_graphs(
     """
     n = num_variables.sum()
     variables, counts = np.empty(len(literals), np.int32), np.zeros(2 * n, np.int32)
-    as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    partners = np.zeros((n + 1, 2), np.int64)
     before = clause = last = total = 0
     is_canonical = True
     for s in range(len(num_variables)):
@@ -254,15 +254,13 @@ def variable_graphs(
                 u = np.uint64(before + variable - 1)
                 variables[k] = u
                 counts[np.uint64(2) * u + np.uint64(literal < 0)] += 1
-                as_larger[u] += k - first
-                as_smaller[u] += last - 1 - k
+                partners[u, 0] += k - first
+                partners[u, 1] += last - 1 - k
         before += num_variables[s]
         clause += num_clauses[s]
     if not is_canonical or total > pairs_per_literal * len(literals):
         return num_variables, np.empty((0, 2), np.int32), counts[:0], counts, False
-    _sum_before(as_larger)
-    _sum_before(as_smaller)
-    num_edges, edges, shared = _sorted_pairs(num_variables, ptr, variables, as_larger, as_smaller)
+    num_edges, edges, shared = _sorted_pairs(num_variables, ptr, variables, *_sums_before(partners))
     return num_edges, edges, shared, counts, True
 
 
@@ -368,25 +366,29 @@ def joined_pairs(
         ``num_edges int64[S]``, ``edges int32[E, 2]`` with node ids that begin at 0 in every formula, and the number of
         groups that join each pair, int32 ``[E]``.
     """
-    as_larger, as_smaller = np.zeros(left.sum() + 1, np.int64), np.zeros(left.sum() + 1, np.int64)
+    partners = np.zeros((left.sum() + 1, 2), np.int64)
     for g in range(len(group_first) - 1):
         first, last = group_first[g], group_first[g + 1]
         for at in range(first, last):
-            as_larger[members[at]] += at - first
-            as_smaller[members[at]] += last - 1 - at
-    _sum_before(as_larger)
-    _sum_before(as_smaller)
-    return _sorted_pairs(left, group_first, members, as_larger, as_smaller)
+            partners[members[at], 0] += at - first
+            partners[members[at], 1] += last - 1 - at
+    return _sorted_pairs(left, group_first, members, *_sums_before(partners))
 
 
 @inner
-def _sum_before(numbers: NDArray[np.int64]) -> None:
-    """Replace every number by the sum of the numbers before it."""
-    total = 0
-    for i in range(len(numbers)):
-        number = numbers[i]
-        numbers[i] = total
-        total += number
+def _sums_before(partners: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the pairs of every node begin in lists of all pairs by larger and by smaller node, int64 ``[n+1]``.
+
+    Args:
+        partners: int64 ``[n + 1, 2]``: in how many pairs a node is the larger and the smaller one; the last row is 0.
+    """
+    as_larger, as_smaller = np.empty(len(partners), np.int64), np.empty(len(partners), np.int64)
+    larger = smaller = 0
+    for u in range(len(partners)):
+        as_larger[u], as_smaller[u] = larger, smaller
+        larger += partners[u, 0]
+        smaller += partners[u, 1]
+    return as_larger, as_smaller
 
 
 @inner

@@ -106,13 +106,14 @@ def graph(cnf: Cnf, kind: GraphKind, max_edges: int = MAX_EDGES, *, link_literal
         ArgumentError: If the kind is unknown, a literal has no variable, or the graph has more edges than allowed.
     """
     _check_kind(kind, link_literals)
-    n, m = np.array([cnf.num_variables], np.int64), np.array([cnf.num_clauses], np.int64)
     graphs = None
-    if _are_arrays_of_formulas(cnf.ptr, cnf.literals):
-        graphs = _canonical_graphs(kind, n, m, cnf.ptr, cnf.literals, max_edges, link_literals)
+    if cnf.has_plain_arrays():
+        sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
+        graphs = _canonical_graphs(kind, *sizes, cnf.ptr, cnf.literals, max_edges, link_literals)
     if graphs is None:
         literals, ptr = cnf.checked()
-        graphs = graphs_of_formulas(n, m, ptr, literals, kind, max_edges, link_literals=link_literals)
+        sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
+        graphs = graphs_of_formulas(*sizes, ptr, literals, kind, max_edges, link_literals=link_literals)
     return FormulaGraph(kind, int(graphs.num_nodes[0]), graphs.edges, graphs.node_arrays, graphs.edge_arrays)
 
 
@@ -144,7 +145,8 @@ def graphs_of_formulas(
     _check_kind(kind, link_literals)
     n, m = np.asarray(num_variables, np.int64), np.asarray(num_clauses, np.int64)
     ptr, literals = np.asarray(ptr, np.int64), np.asarray(literals, np.int32)
-    if n.shape != m.shape or m.sum() != len(ptr) - 1 or ptr[0] != 0 or ptr[-1] != len(literals):
+    sizes_fit = n.shape == m.shape and m.sum() == len(ptr) - 1 and min(n.min(initial=0), m.min(initial=0)) == 0
+    if not sizes_fit or ptr[0] != 0 or ptr[-1] != len(literals):
         raise _misfit(n, m, ptr, literals)
     graphs = _canonical_graphs(kind, n, m, ptr, literals, max_edges, link_literals)
     if graphs is not None:
@@ -175,16 +177,6 @@ def _misfit(
     )
 
 
-def _are_arrays_of_formulas(ptr: NDArray[np.int64], literals: NDArray[np.int32]) -> bool:
-    """Return whether compiled functions may read the arrays of a `Cnf`, whose content they check themselves."""
-    return (
-        all(isinstance(array, np.ndarray) and array.ndim == 1 and array.flags.c_contiguous for array in (ptr, literals))
-        and (ptr.dtype, literals.dtype) == (np.int64, np.int32)
-        and len(ptr) > 0
-        and bool(ptr[0] == 0 and ptr[-1] == len(literals))
-    )
-
-
 def _canonical_graphs(
     kind: GraphKind,
     n: NDArray[np.int64],
@@ -199,14 +191,15 @@ def _canonical_graphs(
     The graphs of variables, of variables and clauses and of literals and clauses follow directly from the clauses.
     Building the lists of occurrences would double the time.
     """
-    if kind == "cg" or min(n.min(initial=0), m.min(initial=0)) < 0:
+    if kind == "cg":
         return None
     if kind == "vg":
         num_edges, edges, shared, counts, is_canonical = variable_graphs(n, m, ptr, literals, _PAIRS_PER_LITERAL)
         if not is_canonical:
             return None
         _check_limit(len(edges) <= max_edges, kind, max_edges)
-        node_arrays = {"type": np.full(len(counts) // 2, VARIABLE, np.int8), "occurrences": counts.reshape(-1, 2)}
+        types = np.full(len(counts) // 2, VARIABLE, np.int8)
+        node_arrays: dict[str, NDArray[Any]] = {"type": types, "occurrences": counts.reshape(-1, 2)}
         return FormulaGraphs(kind, n, num_edges, edges, node_arrays, {"count": shared})
     if len(literals) + int(n.sum()) * link_literals > max_edges:
         return None

@@ -18,12 +18,12 @@ from graphbench.core.errors import GenerationError
 from graphbench.core.rng import seed
 from graphbench.domains.sat.circuits import circuit_clauses, draw_circuit, draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.hash_functions import ROUNDS, encode_hash
+from graphbench.domains.sat.hash_functions import ROUNDS, clauses_of_rows, encode_hash
 from graphbench.domains.sat.hash_gates import (
     TRUE,
-    Builder,
     choice,
     constant_word,
+    empty_builder,
     majority,
     new_variable,
     odd_of_three,
@@ -228,7 +228,7 @@ def test_random_clauses_follow_those_of_the_circuit():
 
 @njit
 def one_gate(kind, x, y, z, given):
-    b = Builder(np.zeros(2, np.int64), np.zeros(100, np.int32), np.zeros(20, np.int64), np.zeros(20, np.bool_))
+    b = empty_builder(19, 20)
     for i in range(3):
         new_variable(b, given[i])
     if kind == 0:
@@ -250,7 +250,7 @@ def test_gates_have_their_values_for_all_operands(kind):
         for inputs in itertools.product([False, True], repeat=3):
             g, b = one_gate(kind, *operands, np.array(inputs))
             n, m = b.sizes.tolist()
-            formula = Cnf(n, b.literals[: b.ptr[m]], b.ptr[: m + 1])
+            formula = Cnf(n, *clauses_of_rows(b.clauses[:m]))
             truth = {1: inputs[0], 2: inputs[1], 3: inputs[2], TRUE: True}
             expected = GATES[kind](*(truth[abs(x)] == (x > 0) for x in operands))
             models = [
@@ -267,7 +267,7 @@ def test_gates_have_their_values_for_all_operands(kind):
 
 @njit
 def one_sum(words, constant, values):
-    b = Builder(np.zeros(2, np.int64), np.zeros(20_000, np.int32), np.zeros(4000, np.int64), np.zeros(1000, np.bool_))
+    b = empty_builder(999, 4000)
     for i in range(len(values)):
         new_variable(b, values[i])
     return sum_words(b, words[0], words[1], words[2], words[3], constant_word(constant)), b
@@ -298,7 +298,7 @@ def test_sums_of_words(numbers, kinds, folded, constant):
     inputs = np.array(as_bits(numbers[0]) + as_bits(numbers[1]))
     result, b = one_sum(words, constant, inputs)
     n, m = b.sizes.tolist()
-    formula = Cnf(n, b.literals[: b.ptr[m]].copy(), b.ptr[: m + 1].copy())
+    formula = Cnf(n, *clauses_of_rows(b.clauses[:m]))
     value = propagate(formula, [i + 1 if bit else -i - 1 for i, bit in enumerate(inputs)])
     assert value is not None
     assert len(value) == n

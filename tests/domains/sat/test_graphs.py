@@ -78,6 +78,23 @@ def test_graphs_follow_the_definitions(kind, cnf, link):
     assert found.node_arrays["type"].tolist() == types
 
 
+@pytest.mark.parametrize("kind", ["vg", "vcg", "lcg"])
+@given(cnf=formulas().map(Cnf.canonical), link=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_graphs_of_formulas_in_canonical_form_are_those_of_the_general_way(kind, cnf, link):
+    link = link and kind == "lcg"
+    shuffled = Cnf.from_clauses([clause[::-1] for clause in cnf.clauses()], cnf.num_variables)
+    general, direct = graph(shuffled, kind, link_literals=link), graph(cnf, kind, link_literals=link)
+    assert direct.num_nodes == general.num_nodes
+    assert direct.edges.dtype == general.edges.dtype
+    np.testing.assert_array_equal(direct.edges, general.edges)
+    for name in ("node_arrays", "edge_arrays"):
+        assert getattr(direct, name).keys() == getattr(general, name).keys()
+        for key, values in getattr(general, name).items():
+            assert getattr(direct, name)[key].dtype == values.dtype
+            np.testing.assert_array_equal(getattr(direct, name)[key], values)
+
+
 @given(st.lists(formulas(), max_size=5) | st.lists(formulas().map(Cnf.canonical), max_size=5), st.sampled_from(KINDS))
 @settings(max_examples=150, deadline=None)
 def test_many_formulas_at_once_have_the_graphs_of_each(cnfs, kind):
@@ -143,6 +160,11 @@ def test_wrong_arguments_are_named():
     for literal in (0, 3, -3, -(2**31)):
         with pytest.raises(ArgumentError, match=f"the literal {literal} at position 1"):
             graph(Cnf(2, np.array([1, literal], np.int32), np.array([0, 2])), "vcg")
+    for sizes in ([3, -1], [-1, 3]):
+        with pytest.raises(ArgumentError, match="2 formulas of 2 clauses"):
+            graphs_of_formulas(np.array([2, 2]), np.array(sizes), np.array([0, 1, 2]), np.array([1, 2]), "vcg")
+    with pytest.raises(ArgumentError, match="2 formulas of 3 clauses"):
+        graphs_of_formulas(np.array([2, 2]), np.array([2, 1]), np.array([0, 2, 1, 2]), np.array([1, 2]), "vg")
     with pytest.raises(ArgumentError, match=r"2 formulas of 5 clauses.*fit 4 clauses of 3 literals"):
         graphs_of_formulas(np.array([2, 2]), np.array([2, 3]), np.array([0, 1, 1, 2, 3]), np.array([1, 2, 1]), "vg")
 

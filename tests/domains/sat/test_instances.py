@@ -9,12 +9,16 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
 from pydantic import TypeAdapter, ValidationError
 from scipy import stats
 
-from graphbench.core.rng import seed
+from graphbench.core.rng import below, next_u64, seed, uniform
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.disguise import disguise, renamed_model
+from graphbench.domains.sat.disguise import disguise, disguise_rows, renamed_model
+from graphbench.domains.sat.drawing import draw_subset, draw_three
 from graphbench.domains.sat.instances import FormulaParameters, draw_formula, draw_instance
 
 KEY = np.uint64(3)
@@ -57,6 +61,7 @@ DIGESTS = """
 import hashlib, sys
 import numpy as np
 from pydantic import TypeAdapter
+from graphbench.domains.sat.drawing import draw_subset, draw_three
 from graphbench.domains.sat.instances import FormulaParameters, draw_formula
 for parameters in TypeAdapter(list[FormulaParameters]).validate_json(sys.argv[1]):
     for i in (2, 0):
@@ -172,6 +177,57 @@ def test_sizes_are_drawn_from_their_ranges(family):
     assert all((f.lengths == 3).all() for f in formulas)
 
 
+@njit
+def two_draws_of_three(state, other, n):
+    chosen = np.empty(3, np.int64)
+    draw_subset(state, n, chosen)
+    x, y, z = draw_three(other, n)
+    return chosen, (x, y, z)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 30, 3000])
+def test_three_numbers_are_drawn_as_a_subset(n):
+    states = seed(KEY, n, 0, 0), seed(KEY, n, 0, 0)
+    drawn = set()
+    for _ in range(500):
+        subset, three = two_draws_of_three(*states, n)
+        assert subset.tolist() == list(three)
+        drawn.add(three)
+    np.testing.assert_array_equal(*states)
+    assert len(drawn) == math.comb(n, 3) if n <= 5 else len(drawn) > 400
+
+
+def plain_community(key, n, c, ratio, q, k):
+    """Return the clauses of `draw_community` for sizes that are given, with the numbers of the same generator."""
+    state = seed(key, 0, 0, 0)
+    below(state, 1), below(state, 1), uniform(state), uniform(state)  # the sizes
+    members = [part.tolist() for part in np.array_split(np.arange(1, n + 1), c)]
+
+    def subset(numbers, size):
+        chosen = []
+        for top in range(len(numbers) - size, len(numbers)):
+            pick = below(state, top + 1)
+            chosen.append(numbers[top] if numbers[pick] in chosen else numbers[pick])
+        return sorted(chosen)
+
+    clauses = []
+    for _ in range(round(ratio * n)):
+        if uniform(state) < q + 1 / c:
+            variables = subset(members[below(state, c)], k)
+        else:
+            variables = [part[below(state, len(part))] for part in subset(members, k)]
+        signs = int(next_u64(state))
+        clauses.append([v if signs >> i & 1 else -v for i, v in enumerate(variables)])
+    return clauses
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize(("n", "c", "q"), [(100, 7, 0.3), (23, 5, 0.0), (90, 20, 0.9)])
+def test_clauses_by_community_attachment_are_those_of_the_plain_form(n, c, q, k):
+    p = make("community", variables=[n, n], communities=[c, c], ratio=[4, 4], modularity=[q, q], clause_length=k)
+    assert list(draw_formula(p, KEY, 0, 0).clauses()) == plain_community(KEY, n, c, 4, q, k)
+
+
 def test_both_ends_of_a_range_are_drawn():
     sizes = {draw_formula(make("uniform", variables=[5, 7]), KEY, i, 0).num_variables for i in range(40)}
     assert sizes == {5, 6, 7}
@@ -261,6 +317,22 @@ def test_disguises_are_equally_likely():
     assert stats.chisquare(list(names.values())).pvalue > 1e-3
     assert stats.chisquare(list(orders.values())).pvalue > 1e-3
     assert stats.binomtest(negated, 4 * trials).pvalue > 1e-3
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 40), st.data())
+def test_rows_of_four_literals_are_disguised_as_clauses(n, data):
+    clauses = data.draw(st.lists(st.lists(st.integers(1, n), min_size=1, max_size=4, unique=True), max_size=60))
+    clauses = [[data.draw(st.sampled_from([v, -v])) for v in clause] for clause in clauses]
+    cnf = Cnf.from_clauses(clauses, n)
+    rows = np.array([clause + [0] * (4 - len(clause)) for clause in clauses], np.int32).reshape(-1, 4)
+    key = np.uint64(data.draw(st.integers(0, 2**64 - 1)))
+    states = seed(key, 0, 0, 1), seed(key, 0, 0, 1)
+    plain = disguise(states[0], n, cnf.literals, cnf.ptr, False)
+    for expected, array in zip(plain, disguise_rows(states[1], n, rows), strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+    np.testing.assert_array_equal(*states)
 
 
 @pytest.mark.parametrize("family", ["pigeonhole", "coloring"])
