@@ -84,12 +84,12 @@ def disguise_rows(
     Returns:
         As `disguise`.
     """
-    names = np.zeros(num_variables + 1, np.int32)
-    names[1:] = permutation(state, num_variables) + 1
+    order, names = permutation(state, num_variables), np.zeros(num_variables + 1, np.int32)
     codes = np.empty(2 * num_variables + 1, np.int32)  # of a literal as in `disguise`; the code of 0 is the largest
     absent = 2 * num_variables + 2
     codes[num_variables] = absent
     for v in range(1, num_variables + 1):
+        names[v] = order[v - 1] + 1
         codes[num_variables + v], codes[num_variables - v] = 2 * names[v], 2 * names[v] + 1
     size = _renamed_rows(clauses, codes, absent)
     for i in range(len(clauses) - 1, 0, -1):
@@ -112,12 +112,13 @@ def disguise_rows(
 def _renamed_rows(clauses: NDArray[np.int32], codes: NDArray[np.int32], absent: int) -> int:
     """Rename and sort the literals of every row of `disguise_rows` in place; return the number of literals."""
     n, size = len(codes) // 2, 0
-    for row in clauses:
-        a, b, c, d = codes[n + row[0]], codes[n + row[1]], codes[n + row[2]], codes[n + row[3]]
+    for j in range(len(clauses)):
+        a, b = codes[n + clauses[j, 0]], codes[n + clauses[j, 1]]
+        c, d = codes[n + clauses[j, 2]], codes[n + clauses[j, 3]]
         a, b, c, d = min(a, b), max(a, b), min(c, d), max(c, d)
         a, c, b, d = min(a, c), max(a, c), min(b, d), max(b, d)
         b, c = min(b, c), max(b, c)
-        row[0], row[1], row[2], row[3] = a, b, c, d
+        clauses[j, 0], clauses[j, 1], clauses[j, 2], clauses[j, 3] = a, b, c, d
         size += int(a != absent) + int(b != absent) + int(c != absent) + int(d != absent)
     return size
 

@@ -83,16 +83,12 @@ def _attach(state: NDArray[np.uint64], n: int, c: int, p: float, literals: NDArr
     chosen = np.empty(k, np.int64)
     size, larger = n // c, n % c
     for at in range(0, len(literals), k):
-        if uniform(state) < p:
-            i = below(state, c)
-            draw_subset(state, size + (1 if i < larger else 0), chosen)
+        inside = uniform(state) < p
+        i = below(state, c) if inside else 0
+        draw_subset(state, size + (1 if i < larger else 0) if inside else c, chosen)
+        for a in range(k):  # adding to the whole array would take as long as the rest of the draw
             first = i * size + min(i, larger)
-            for a in range(k):  # adding to the whole array would take as long as the rest of the draw
-                chosen[a] += first
-        else:
-            draw_subset(state, c, chosen)
-            for a in range(k):
-                chosen[a] = _draw_member(state, chosen[a], size, larger)
+            chosen[a] = chosen[a] + first if inside else _draw_member(state, chosen[a], size, larger)
         write_random_clause(state, chosen, literals, at)
 
 
@@ -101,13 +97,13 @@ def _attach_threes(state: NDArray[np.uint64], n: int, c: int, p: float, literals
     """Write the clauses of `_attach` for k = 3 in half the time: without an array and loops."""
     size, larger = n // c, n % c
     for at in range(0, len(literals), 3):
-        if uniform(state) < p:
-            i = below(state, c)
-            x, y, z = draw_three(state, size + (1 if i < larger else 0))
+        inside = uniform(state) < p
+        i = below(state, c) if inside else 0
+        x, y, z = draw_three(state, size + (1 if i < larger else 0) if inside else c)
+        if inside:
             first = i * size + min(i, larger)
             x, y, z = x + first, y + first, z + first
         else:
-            x, y, z = draw_three(state, c)
             x = _draw_member(state, x, size, larger)
             y = _draw_member(state, y, size, larger)
             z = _draw_member(state, z, size, larger)
