@@ -206,14 +206,13 @@ def optional_imports() -> dict[str, set[str]]:
 def test_every_optional_import_has_an_extra_and_a_test_of_its_absence() -> None:
     extras = PROJECT["optional-dependencies"]
     found = optional_imports()
-    assert {"pandas", "pysat", "zarr", "polars", "gcol"} <= set(found)
+    assert {"pandas", "pysat", "zarr", "gcol"} <= set(found)
     tested = {name for name, _, _ in CASES.values()}
-    only_faster = {"polars"}  # posts are read without it, slowly, and a message names the extra
     companions = {"jax": "jcm"}  # imported after the other one only
     for name, files in found.items():
         in_extras = [extra for extra, lines in extras.items() if name in modules_of(lines)]
         assert in_extras or name in NO_EXTRA, f"{name} ({', '.join(sorted(files))}) is in no extra"
-        known = tested | only_faster | set(companions) | set(NO_EXTRA)
+        known = tested | set(companions) | set(NO_EXTRA)
         assert name in known, f"{name} ({', '.join(sorted(files))}) is not tested without it"
     for name, extra, _ in CASES.values():
         package = "passagemath_kissat" if name == "passagemath_kissat" else name

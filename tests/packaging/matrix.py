@@ -29,8 +29,7 @@ USES = {  # extra -> what only it makes possible
     "pandas": "import graphbench; print(graphbench.results().shape)",
     "sat": "from graphbench.domains.sat.solvers import run_solver; from graphbench.domains.sat.cnf import Cnf; "
     "print(*(run_solver(s, Cnf.from_clauses([[1, -2], [2]])).status for s in ('kissat', 'minisat22'))); import gbdc",
-    "social": "from graphbench.domains.social.embeddings import minilm; import polars; "
-    "print(minilm()(['a post', 'another']).shape)",
+    "social": "from graphbench.domains.social.embeddings import minilm; print(minilm()(['a post', 'another']).shape)",
     "solvers": "import highspy; import numpy as np; from graphbench.domains.co import external; "
     "e = np.array([[0, 1], [1, 2]]); print(external.highs_cut(3, e).value, external.scip_cut(3, e).value, "
     "external.gcol_colouring(3, e).value); import chszlablib",

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-COLUMNS = ("user_id", "date", "like_count", "reply_count", "repost_count")
-_REPOSTED = "reposted_author"
+from graphbench.domains.social.archive_kernels import BLANK, FIELDS, POST, SHARED, UNREAD, scan_posts
+
+*COLUMNS, _REPOSTED, _TEXT = FIELDS
 _LARGEST = np.iinfo(np.int32).max
 _DAYS_AS_STAMPS = 10**8  # stamps below are days, YYYYMMDD; others minutes, YYYYMMDDHHMM
 _YEARS = (1970, 2100)
@@ -52,66 +53,43 @@ def parse_posts(content: bytes, *, texts: bool = False, shared: bool = False) ->
 
     With ``shared``, lines that record a repost of another user's post are rows, too, with the counts of the reposted
     post; otherwise they are left out. They are counted in any case. A line is malformed if it is not a JSON object,
-    lacks the user, the date or a count, or one of these is not a whole number in its range. Polars parses the lines if
-    it is installed and no line is malformed; the result is the same without Polars.
+    lacks the user, the date or a count, or one of these is not a whole number in its range. Python's reader of JSON
+    decides about the lines that the kernel cannot read.
     """
-    quick = _parse_quickly(content, texts, shared)
-    return _parse_carefully(content, texts, shared) if quick is None else quick
+    ended = content if content.endswith(b"\n") else content + b"\n"
+    numbers, classes, extents, spans = scan_posts(np.frombuffer(ended, np.uint8), ended.count(b"\n"))
+    texts_of_unread: dict[int, str] = {}
+    for line in np.flatnonzero(classes == UNREAD).tolist():
+        begin, end = extents[line].tolist()
+        classes[line], numbers[line], texts_of_unread[line] = _read_by_python(ended[begin:end])
+    is_row = (classes == POST) | (shared & (classes == SHARED))
+    lines = np.flatnonzero(is_row)
+    rows, valid = _checked(numbers[lines])
+    written = []
+    if texts:
+        for line, (begin, end) in zip(lines[valid].tolist(), spans[lines[valid]].tolist(), strict=True):
+            text = texts_of_unread.get(line)
+            written.append((json.loads(ended[begin:end]) if end else "") if text is None else text)
+    malformed = int((classes == UNREAD).sum() + (~valid).sum())
+    return PostRows(rows, written, malformed, int((classes == SHARED).sum()))
 
 
-def _parse_quickly(content: bytes, texts: bool, keep: bool = False) -> PostRows | None:
-    """Return the posts parsed by Polars; None if Polars is not installed, or a line is malformed or unusual."""
+def _read_by_python(line: bytes) -> tuple[int, list[int], str]:
+    """Return class, whole numbers and text of a line of JSON; the class ``UNREAD`` if the line is malformed."""
+    nothing = [0] * len(COLUMNS)
+    if not line.strip():
+        return BLANK, nothing, ""
     try:
-        import polars
-    except ImportError:
-        return None
-    schema = {**dict.fromkeys((*COLUMNS, _REPOSTED), polars.Int64), **({"text": polars.String} if texts else {})}
-    lines = content.strip()
-    if not lines:
-        return PostRows(np.empty((0, len(COLUMNS)), np.int32), [], 0, 0)
-    try:
-        frame = polars.read_ndjson(io.BytesIO(lines), schema=schema)
-    except (polars.exceptions.PolarsError, UnicodeDecodeError):
-        return None
-    if len(frame) != lines.count(b"\n") + 1 or any(frame[name].null_count() for name in COLUMNS):
-        return None
-    values = np.stack([frame[name].to_numpy() for name in COLUMNS], axis=1)
-    shared = frame[_REPOSTED].is_not_null().to_numpy()
-    kept = np.ones(len(shared), bool) if keep else ~shared
-    checked, valid = _checked(values[kept])
-    if not valid.all():
-        return None
-    written = [text or "" for text in frame["text"].filter(polars.Series(kept)).to_list()] if texts else []
-    return PostRows(checked, written, 0, int(shared.sum()))
-
-
-def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRows:
-    rows: list[list[int]] = []
-    written: list[str] = []
-    malformed = shared = 0
-    for line in content.split(b"\n"):
-        if not line.strip():
-            continue
-        try:
-            post: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            post = None
-        if not isinstance(post, dict):
-            malformed += 1
-            continue
-        values = [post.get(name) for name in COLUMNS]
-        if any(type(value) is not int or not -(2**62) < value < 2**62 for value in values):
-            malformed += 1
-            continue
-        is_shared = post.get(_REPOSTED) is not None
-        shared += is_shared
-        if keep or not is_shared:
-            rows.append([int(value) for value in values if value is not None])
-            written.append(str(post.get("text") or "") if texts else "")
-    values_of_rows = np.array(rows, np.int64).reshape(-1, len(COLUMNS))
-    checked, valid = _checked(values_of_rows)
-    kept = [text for text, is_valid in zip(written, valid.tolist(), strict=True) if is_valid] if texts else []
-    return PostRows(checked, kept, malformed + int((~valid).sum()), shared)
+        post: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        post = None
+    if not isinstance(post, dict):
+        return UNREAD, nothing, ""
+    values = [post.get(name) for name in COLUMNS]
+    if any(type(value) is not int or not -(2**62) < value < 2**62 for value in values):
+        return UNREAD, nothing, ""
+    text = str(post.get(_TEXT) or "")
+    return POST if post.get(_REPOSTED) is None else SHARED, [int(value) for value in values if value is not None], text
 
 
 def _checked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:

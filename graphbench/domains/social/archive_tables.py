@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -151,8 +150,6 @@ def _prepare(
             open_no_link(path, "ab").close()
             if path.stat().st_size < size:  # rows are lost: begin anew
                 journal = Journal(identity)
-        if table in _POSTS and find_spec("polars") is None:
-            _LOG.warning("without polars posts are read several times slower: pip install 'graphbench[social]'")
         streams = [files.enter_context(open_no_link(path, "r+b")) for path in paths]
         for stream, size in zip(streams, journal.sizes, strict=True):
             stream.truncate(size)

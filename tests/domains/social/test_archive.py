@@ -194,24 +194,114 @@ def test_reposts_of_others_are_no_posts():
     assert found.rows.tolist() == [GOOD_ROW] and (found.malformed, found.shared, found.texts) == (0, 1, [""])
 
 
-UNUSUAL = [post(), post(user_id=7, text="ä"), post(reposted_author=1), post(text=None), post(labels=["x"])]
+UNUSUAL = [
+    post(text='ä \U0001f600 \\ " \n'),
+    post(user_id=7).replace(b"hello", "ä \U0001f600 ߿ \ufffd".encode()),
+    post().replace(b"hello", b"\\u00e4\\ud800\\/\\b"),
+    post().replace(b"hello", b"\xed\xa0\x80"),  # a surrogate in UTF-8, which Python's reader lets through
+    *(post().replace(b"hello", bad) for bad in (b"\xff", b"\xc0\x80", b"\xe0\x80\x80", b"\xf4\x90\x80\x80", b"\xe4")),
+    *(post().replace(b"hello", bad) for bad in (b"\\x", b"\\u12g4", b"\\", b"\t", b"\x00")),
+    post(reposted_author=1),
+    post(reposted_author="someone"),
+    post(text=None),
+    post(text=5),
+    post(text=["x"]),
+    post(labels=["x", [], {}, {"user_id": 3, "a": [1, {"b": None}]}]),
+    post(score=-1.5e-7),
+    post(score=float("nan")),
+    post(large=10**30),
+    post(like_count=True),
+    post(like_count=-0),
+    post(user_id=10**18),
+    post(user_id=2**62),
+    post()[:-1] + b', "user_id": 9}',
+    post()[:-1] + b', "user\\u005fid": 9}',
+    post()[:-1] + b', "user_id": null}',
+    b" \t" + post().replace(b", ", b" ,\r ").replace(b": ", b" \t:  ") + b" \r",
+    b"\xef\xbb\xbf" + post(),
+    post() + b"x",
+    post() + post(),
+    post()[:-1],
+    post()[:-1] + b",}",
+    post().replace(b"3", b"03"),
+    post().replace(b"3", b"3."),
+    post().replace(b"3", b"-"),
+    post().replace(b"3", b"nul"),
+    *(
+        post()[:-1] + b', "x": ' + bad + b"}"
+        for bad in (b"[1,]", b"[", b"]", b"[1 2]", b"{1: 2}", b'{"a"}', b"[}", b"{]")
+    ),
+    post()[:-1] + b', "x": ' + b"[" * 90 + b"]" * 90 + b"}",
+    post()[:-1] + b', "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b"{}",
+    b" \x0b\x0c",
+    b" \t\r",
+]
 
 
-@settings(max_examples=150, deadline=None)
+def posts_read_by_python(content, shared):
+    """The rows, texts and numbers of malformed and shared lines, by Python's reader of JSON."""
+    rows, texts, malformed, reposts = [], [], 0, 0
+    for line in filter(bytes.strip, content.split(b"\n")):
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError):
+            fields = None
+        values = [fields.get(name) for name in archive_rows.COLUMNS] if isinstance(fields, dict) else [None]
+        if any(type(value) is not int or abs(value) >= 2**62 for value in values):
+            malformed += 1
+            continue
+        is_repost = fields.get("reposted_author") is not None
+        reposts += is_repost
+        if is_repost and not shared:
+            continue
+        minutes, exists = minutes_of_stamps(np.array(values[1:2]))
+        if not exists[0] or any(not 0 <= value < 2**31 for value in (values[0], *values[2:])):
+            malformed += 1
+            continue
+        rows.append([values[0], int(minutes[0]), *values[2:]])
+        texts.append(str(fields.get("text") or ""))
+    return rows, texts, malformed, reposts
+
+
+def assert_as_by_python(content, shared):
+    parsed = parse_posts(content, texts=True, shared=shared)
+    rows, texts, malformed, reposts = posts_read_by_python(content, shared)
+    assert parsed.rows.tolist() == rows and parsed.texts == texts
+    assert (parsed.malformed, parsed.shared) == (malformed, reposts)
+    assert parse_posts(content, shared=shared).rows.tolist() == rows
+
+
+@pytest.mark.parametrize("line", [*UNUSUAL, *BAD])
+def test_posts_are_read_as_by_python(line):
+    for shared in (False, True):
+        assert_as_by_python(line, shared)
+        assert_as_by_python(post() + b"\n" + line + b"\n\n" + post(user_id=6), shared)
+
+
+def test_lines_of_the_archive_are_read_without_python(monkeypatch):
+    monkeypatch.setattr(archive_rows, "_read_by_python", None)
+    usual = [post(), post(text="ä"), post(reposted_author=1), post(text=None), post(labels=["x", {"y": [1.5, True]}])]
+    assert len(parse_posts(b"\n".join(usual)).rows) == 4
+
+
+@settings(max_examples=300, deadline=None)
 @given(
+    st.lists(st.sampled_from([*UNUSUAL[:5], post(reposted_author=1), post(text=None), *BAD]), max_size=4),
     st.lists(
-        st.sampled_from([post(), post(user_id=7, text="ä"), post(reposted_author=1), post(text=None), *BAD]), max_size=6
-    )
+        st.tuples(
+            st.integers(0, 10_000), st.sampled_from(b'{}[]",:\\u0-+.eEtn \t\n\r\x00\x7f\x80\xc3\xe4\xed\xf0\xff')
+        ),
+        max_size=4,
+    ),
+    st.booleans(),
 )
-def test_polars_and_plain_python_agree(lines):
-    pytest.importorskip("polars")
-    assert archive_rows._parse_quickly(b"\n".join(UNUSUAL), True) is not None
-    content = b"\n".join(lines)
-    quick = archive_rows._parse_quickly(content, True)
-    careful = archive_rows._parse_carefully(content, True)
-    if quick is not None:
-        assert quick.rows.tolist() == careful.rows.tolist() and quick.texts == careful.texts
-        assert (quick.malformed, quick.shared) == (careful.malformed, careful.shared)
+def test_damaged_posts_are_read_as_by_python(lines, changes, shared):
+    content = bytearray(b"\n".join(lines))
+    for position, byte in changes:
+        if content:
+            content[position % len(content)] = byte
+    assert_as_by_python(bytes(content), shared)
 
 
 @settings(max_examples=100, deadline=None)
@@ -292,12 +382,6 @@ def test_malformed_lines_of_an_archive_are_reported_once(folder, caplog):
         prepare_posts(folder, progress=False)
     (line,) = [record.message for record in caplog.records if "malformed" in record.message]
     assert line.endswith(f": {len(BAD)} lines of posts are malformed and left out; 2 rows are read")
-
-
-def test_reading_without_polars_is_said_to_be_slow(folder, caplog, monkeypatch):
-    monkeypatch.setattr(archive_tables, "find_spec", lambda name: None)
-    prepare_posts(folder, progress=False)
-    assert [record.message for record in caplog.records if "graphbench[social]" in record.message]
 
 
 def test_a_killed_process_leaves_tables_that_are_continued(folder):
