@@ -25,6 +25,7 @@ POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"
 _BLOCK = 1 << 24
 _MERGED = 1 << 22
+_BUFFER = 1 << 16
 _GROWTH, _MIN_UNPACKED_BYTES = (
     50,
     1 << 28,
@@ -95,7 +96,7 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
                 yield from _lines(path, path.name, 0, stream)
             return
         with open_packed(path) as stream:
-            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo, bufsize=_BUFFER) as archive:
                 yield from _blocks(path, archive, endings, first)
             while stream.read(_BLOCK):  # reads the bytes after the last file, so that the checksum is compared
                 continue
@@ -138,7 +139,7 @@ def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], firs
             problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
         if problem:
             raise StoreError(f"the archive {path} is unsafe: {info.name!r} {problem}; it is not used")
-        if not info.isreg() or not info.name.endswith(endings) or Path(info.name).name.startswith("."):
+        if not info.isreg() or not info.name.endswith(endings) or info.name.rpartition("/")[2].startswith("."):
             continue
         number += 1
         if number < first:

@@ -50,7 +50,7 @@ def _after_spaces(content: Bytes, i: int) -> int:
 
 @inner
 def _between(byte: np.uint8, low: int, high: int) -> bool:
-    return low <= byte <= high
+    return bool(low <= byte <= high)
 
 
 @inner
@@ -121,7 +121,7 @@ def _after_number(content: Bytes, i: int) -> tuple[int, int, int]:
     first = i + is_negative
     i, value = first, 0
     while _between(content[i], _ZERO, _NINE) and i - first <= _MOST_DIGITS:
-        value = value * 10 + (np.int64(content[i]) - _ZERO)
+        value = value * 10 + int(content[i]) - _ZERO
         i += 1
     if i == first or i - first > _MOST_DIGITS or (content[first] == _ZERO and i - first > 1):
         return -1, 0, _OTHER
