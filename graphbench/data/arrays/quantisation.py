@@ -35,7 +35,8 @@ def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:
     """Return the values that quantised values stand for, float32 in the same shape."""
     offset, scale = columns(spec)
     values = packed.astype(np.float32)
-    values *= scale.astype(np.float32)
+    if spec.scale:
+        values *= scale.astype(np.float32)
     values += offset.astype(np.float32)
     return values
 

@@ -90,7 +90,7 @@ class FlatGraphs:
             return take_rows(array, first, to)
 
         local = _all_pairs(nodes) if self.schema.complete else rows(self.edges, Location.EDGE)
-        start = np.repeat(ptr[:-1], edges)
+        start = np.repeat(ptr[:-1], edges) if len(nodes) > 1 else np.zeros(1, np.int64)
         copies = 1 if self.schema.directed else 2
         fields: dict[str, Any] = {
             "edge_index": _edge_index(local, start, self.schema.directed),
@@ -119,11 +119,12 @@ class FlatGraphs:
         return fields, ptr, edge_ptr
 
     def _field(self, feature: Feature, rows: Array) -> Array:
-        if feature.name in self.schema.packed:
-            rows = unpack(rows, self.schema.packed[feature.name])
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
+        is_packed = feature.name in self.schema.packed
+        if is_packed:
+            rows = unpack(rows, self.schema.packed[feature.name])
         if feature.location is not Location.EDGE or self.schema.directed:
-            return rows.astype(dtype)
+            return rows.astype(dtype, copy=not is_packed)
         row_shape = feature.row_shape
         if rows.ndim == 2 + len(row_shape):  # one value per direction
             return rows.astype(dtype).reshape(-1, *row_shape)
@@ -149,7 +150,13 @@ def _all_pairs(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
-    """Return int64 ``[2, E]``; the two directions of an undirected edge are neighbouring columns."""
+    """Return int64 ``[2, E]``; the two directions of an undirected edge are neighbouring columns.
+
+    Args:
+        local: ``[edges, 2]``, nodes of the edges.
+        start: int64 ``[edges]`` or ``[1]``, the number of node 0 of the edges' graphs.
+        directed: Whether an edge is an arc.
+    """
     if directed:
         index = np.empty((2, len(local)), np.int64)
         np.add(local[:, 0], start, out=index[0])

@@ -223,6 +223,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         With a ``transform`` or ``pre_transform`` every graph is a Python object and batches are collated by PyG:
         correct, but as slow as PyG's loader.
 
+        Every batch may be changed by its caller. A batch on the CPU of all stored graphs in their order is kept in
+        memory from its second request on (at most 1 GB); PyTorch copies a tensor of it when somebody writes into the
+        tensor, or calls its ``numpy()`` or ``data_ptr()``.
+
         Args:
             batch_size: Graphs per batch.
             shuffle: Use a random order, a function of (seed, epoch) alone.

@@ -18,6 +18,7 @@ from graphbench.catalog.features import Feature
 from graphbench.catalog.schema import Schema
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, make_batch, standard_fields
+from graphbench.data.batches.kept_batch import KeptBatch
 from graphbench.data.batches.series import SeriesGraphs
 from graphbench.data.batches.trajectory_batch import TrajectoryBatch, make_trajectory_batch
 from graphbench.data.components.domain import representation_of
@@ -69,13 +70,21 @@ class GraphLayout:
 
     def __init__(self, schema: Schema, flat: Any) -> None:
         self.schema, self.flat = schema, flat
+        self._whole = KeptBatch()
 
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.flat)
 
     def batch(self, samples: Chosen, device: torch.device | str | None = None) -> Any:
-        """Return samples as one PyG ``Batch``; see :func:`~graphbench.data.batches.batching.make_batch`."""
+        """Return samples as one PyG ``Batch``; see :func:`~graphbench.data.batches.batching.make_batch`.
+
+        The batch of all stored graphs in their order, on the CPU, is kept after its second request, see
+        :class:`~graphbench.data.batches.kept_batch.KeptBatch`.
+        """
+        is_on_cpu = device is None or torch.device(device).type == "cpu"
+        if is_on_cpu and isinstance(self.flat, FlatGraphs) and _are_all(samples, len(self)):
+            return self._whole.copy(lambda: make_batch(self.flat, samples, device))
         return make_batch(self.flat, samples, device)
 
     def item(self, index: int) -> Data:
@@ -145,6 +154,13 @@ class SeriesLayout(GraphLayout):
     def states_behind(self, count: int) -> int:
         """Return the number of states, from the first on, that the first samples are made of."""
         return self.flat.states_behind(count)
+
+
+def _are_all(samples: Chosen, count: int) -> bool:
+    """Return whether samples are all of ``count`` samples, in their order."""
+    if isinstance(samples, slice):
+        return (samples.start, samples.stop) == (0, count)
+    return len(samples) == count and bool((samples == np.arange(count)).all())
 
 
 def layout_of(card: Card, stored: FlatGraphs, count: int, name: str) -> SampleLayout:
