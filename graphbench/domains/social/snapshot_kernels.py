@@ -10,20 +10,9 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 
 _FEW = 24  # up to this many values are sorted by insertion
+_COUNTED = 15  # medians below this are found by counting
 
 Integers = NDArray[np.integer[Any]]
-
-
-@kernel
-def count_posts(user: Integers, time: Integers, users: int, times: tuple[int, int, int]) -> NDArray[np.int64]:
-    """Return the number of posts of every user in ``(t0, t1]`` and in ``(t1, t2]``, int64 ``[users, 2]``."""
-    counts = np.zeros((users, 2), np.int64)
-    t0, t1, t2 = times
-    for i in range(user.shape[0]):
-        when = time[i]
-        if t0 < when <= t2:
-            counts[user[i], np.int64(when > t1)] += 1
-    return counts
 
 
 @inner
@@ -51,45 +40,124 @@ def _median(values: Integers, lower: bool) -> float:
     return float(low) if lower else (float(low) + float(high)) / 2.0
 
 
+@inner
+def _class_of_count(value: np.integer[Any]) -> int:
+    """Return a value, or ``_COUNTED`` for larger values."""
+    return _COUNTED if value >= _COUNTED else np.int64(value)
+
+
+@inner
+def _chosen(values: Integers, time: Integers, after: int, until: int, count: int) -> Integers:
+    """Return the values at times in ``(after, until]``; ``count`` is their number."""
+    chosen, i = np.empty(count, values.dtype), 0
+    for j in range(values.shape[0]):
+        if after < time[j] <= until:
+            chosen[i] = values[j]
+            i += 1
+    return chosen
+
+
+@inner
+def _median_of_small(counts: NDArray[np.int32], total: int, lower: bool) -> float:
+    """Return the median of counted values 0, 1, ...; -1 if it is beyond the counted values.
+
+    Args:
+        counts: int32 ``[_COUNTED]``: how often each value occurs.
+        total: Number of values, with values beyond; at least 1.
+        lower: As for :func:`engagement`.
+    """
+    low_rank, high_rank, below, low = (total - 1) // 2, total // 2, 0, -1
+    for value in range(_COUNTED):
+        below += counts[value]
+        if low < 0 and below > low_rank:
+            low = value
+            if lower:
+                return float(low)
+        if below > high_rank:
+            return (float(low) + float(value)) / 2.0
+    return -1.0
+
+
 @kernel
-def medians(
-    node_of: NDArray[np.int32],
+def rising(values: Integers) -> bool:
+    """Return whether no value is below its predecessor."""
+    falls = 0
+    for i in range(1, values.shape[0]):
+        falls += values[i] < values[i - 1]
+    return falls == 0
+
+
+@kernel
+def order_by(values: Integers, size: int) -> NDArray[np.int64]:
+    """Return the positions of values in rising order, equal values in their order; values are in ``[0, size)``."""
+    ptr = np.zeros(size + 1, np.int64)
+    for value in values:
+        ptr[np.int64(value) + 1] += 1
+    for group in range(size):
+        ptr[group + 1] += ptr[group]
+    order = np.empty(values.shape[0], np.int64)
+    for i in range(values.shape[0]):
+        group = np.int64(values[i])
+        order[ptr[group]] = i
+        ptr[group] += 1
+    return order
+
+
+@kernel
+def engagement(
     user: Integers,
     time: Integers,
     columns: tuple[Integers, Integers, Integers],
-    ptr: NDArray[np.int64],
     times: tuple[int, int, int],
     lower: bool,
-) -> NDArray[np.float64]:
-    """Return the medians of every node's posts in ``(t0, t1]`` and in ``(t1, t2]``, float64 ``[2, nodes, 3]``.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the users with posts in ``(t0, t1]`` and in ``(t1, t2]``, and the medians of these posts' counts.
 
     Args:
-        node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes.
-        user: Integers ``[posts]``, the authors.
+        user: Integers ``[posts]``, the authors, rising.
         time: Integers ``[posts]``, the times.
-        columns: Three counts of the posts, of the same type.
-        ptr: int64 ``[2 * nodes + 1]``: running sum of the numbers of posts of the nodes in the first interval, then
-            in the second.
+        columns: Three counts of the posts, of the same type, from 0 on.
         times: ``(t0, t1, t2)``.
         lower: Whether the median of an even number of values is the lower of the two middle values, not their mean.
+
+    Returns:
+        The users, int64 ``[n]``, rising; their numbers of posts in the first interval, int64 ``[n]``; and the medians
+        in both intervals, float64 ``[n, 2, 3]``.
     """
-    nodes, (t0, t1, t2) = ptr.shape[0] // 2, times
-    following = ptr[:-1].copy()
-    grouped = np.empty((ptr[-1], 3), columns[0].dtype)
-    for i in range(user.shape[0]):
-        node, when = np.int64(node_of[user[i]]), time[i]
-        if node >= 0 and t0 < when <= t2:
-            group = node + nodes * np.int64(when > t1)
-            row = following[group]
-            grouped[row, 0] = columns[0][i]
-            grouped[row, 1] = columns[1][i]
-            grouped[row, 2] = columns[2][i]
-            following[group] = row + 1
-    result = np.zeros((2 * nodes, 3), np.float64)
-    for group in range(2 * nodes):
-        for c in range(3):
-            result[group, c] = _median(grouped[ptr[group] : ptr[group + 1], c].copy(), lower)
-    return result.reshape(2, nodes, 3)
+    total, runs = user.shape[0], 0
+    for i in range(total):
+        runs += i == 0 or user[i] != user[i - 1]
+    users, posts = np.empty(runs, np.int64), np.empty(runs, np.int64)
+    medians = np.empty((runs, 2, 3), np.float64)
+    counts = np.zeros((4, 3, _COUNTED + 1), np.int32)  # of the values of a user's posts, by interval and column
+    sizes = np.zeros(4, np.int64)
+    likes, replies, reposts = columns
+    t0, t1, t2 = times
+    kept = first = 0
+    while first < total:
+        end, author = first, user[first]
+        sizes[:] = 0
+        while end < total and user[end] == author:
+            interval = np.int64(time[end] > t0) + np.int64(time[end] > t1) + np.int64(time[end] > t2)
+            sizes[interval] += 1
+            counts[interval, 0, _class_of_count(likes[end])] += 1
+            counts[interval, 1, _class_of_count(replies[end])] += 1
+            counts[interval, 2, _class_of_count(reposts[end])] += 1
+            end += 1
+        if sizes[1] and sizes[2]:
+            users[kept], posts[kept] = author, sizes[1]
+            for part in range(2):
+                after, until = (t0, t1) if part == 0 else (t1, t2)
+                for c in range(3):
+                    median = _median_of_small(counts[part + 1, c], sizes[part + 1], lower)
+                    if median < 0:
+                        values = _chosen(columns[c][first:end], time[first:end], after, until, sizes[part + 1])
+                        median = _median(values, lower)
+                    medians[kept, part, c] = median
+            kept += 1
+        counts[:] = 0
+        first = end
+    return users[:kept], posts[:kept], medians[:kept]
 
 
 @kernel
@@ -102,47 +170,71 @@ def kept_pairs(
         source: Integers ``[interactions]``, the acting users.
         target: Integers ``[interactions]``, the authors of the posts.
         time: Integers ``[interactions]``, the times.
-        node_of: int32 ``[users]``: the node of every user, negative for users who are not nodes. Users beyond the
-            array are not nodes either.
+        node_of: int32 ``[users]``, at least one: the node of every user, negative for users who are not nodes. Users
+            beyond the array are not nodes either.
         after: Begin of the interval, not part of it.
         until: End of the interval.
         loops: Whether users' interactions with themselves are kept.
     """
-    nodes, kept, num_users = np.empty((2, source.shape[0]), np.int32), 0, node_of.shape[0]
-    for i in range(source.shape[0]):
-        if after < time[i] <= until and source[i] < num_users and target[i] < num_users:
-            a, b = node_of[source[i]], node_of[target[i]]
-            if a >= 0 and b >= 0 and (loops or a != b):
-                nodes[0, kept], nodes[1, kept] = a, b
-                kept += 1
-    return nodes[:, :kept].copy()
+    nodes, kept, last = np.empty((2, source.shape[0] + 1), np.int32), 0, np.int64(node_of.shape[0] - 1)
+    for i in range(source.shape[0]):  # without branches: which interactions are kept is as good as random
+        u, v, when = np.int64(source[i]), np.int64(target[i]), time[i]
+        a, b = node_of[min(u, last)], node_of[min(v, last)]
+        nodes[0, kept], nodes[1, kept] = a, b
+        is_kept = (when > after) & (when <= until) & (u <= last) & (v <= last) & (a >= 0) & (b >= 0)
+        kept += np.int64(is_kept & (loops | (a != b)))
+    return nodes[:, :kept]
 
 
 @kernel
-def each_once(source: NDArray[np.int32], target: NDArray[np.int32], nodes: int) -> NDArray[np.int64]:
-    """Return pairs of nodes in rising order, each once; int64 ``[pairs, 2]``."""
-    ptr = np.zeros(nodes + 1, np.int64)
-    for a in source:
-        ptr[a + 1] += 1
+def each_once(source: NDArray[np.int32], target: NDArray[np.int32], nodes: int) -> NDArray[np.int32]:
+    """Return pairs of nodes in rising order, each once; int32 ``[2, pairs]``.
+
+    The pairs are placed by target, and then by source, so the targets of a source arrive in rising order.
+    """
+    by_target, ptr = np.zeros(nodes + 1, np.int64), np.zeros(nodes + 1, np.int64)
+    for i in range(source.shape[0]):
+        ptr[source[i] + 1] += 1
+        by_target[target[i] + 1] += 1
     for a in range(nodes):
         ptr[a + 1] += ptr[a]
-    following, sorted_, kept = ptr[:-1].copy(), np.empty(source.shape[0], np.int64), 0
+        by_target[a + 1] += by_target[a]
+    sources, following = np.empty(source.shape[0], np.int32), by_target[:-1].copy()
     for i in range(source.shape[0]):
-        a = source[i]
-        sorted_[following[a]] = target[i]
-        following[a] += 1
-    pairs = np.empty((source.shape[0], 2), np.int64)
+        b = target[i]
+        sources[following[b]] = source[i]
+        following[b] += 1
+    placed, following = np.full(source.shape[0], -1, np.int32), ptr[:-1].copy()
+    for b in range(nodes):
+        for i in range(by_target[b], by_target[b + 1]):
+            a = sources[i]
+            end = following[a]
+            if end == ptr[a] or placed[end - 1] != b:
+                placed[end] = b
+                following[a] = end + 1
+    pairs, kept = np.empty((2, source.shape[0]), np.int32), 0
     for a in range(nodes):
-        neighbours = sorted_[ptr[a] : ptr[a + 1]]
-        if neighbours.shape[0] > _FEW:
-            neighbours.sort()
-        else:
-            _insert_in_order(neighbours)
-        for i in range(neighbours.shape[0]):
-            if i == 0 or neighbours[i] != neighbours[i - 1]:
-                pairs[kept, 0], pairs[kept, 1] = a, neighbours[i]
-                kept += 1
-    return pairs[:kept].copy()
+        for i in range(ptr[a], following[a]):
+            pairs[0, kept], pairs[1, kept] = a, placed[i]
+            kept += 1
+    return pairs[:, :kept]
+
+
+@kernel
+def renumbered(pairs: NDArray[np.int32], nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes that have a pair, int64, rising, and the pairs with numbers of these nodes, int64 ``[E, 2]``."""
+    number = np.full(nodes, -1, np.int64)
+    for i in range(pairs.shape[1]):
+        number[pairs[0, i]] = number[pairs[1, i]] = 0
+    kept, count = np.empty(nodes, np.int64), 0
+    for node in range(nodes):
+        if number[node] == 0:
+            number[node], kept[count] = count, node
+            count += 1
+    edges = np.empty((pairs.shape[1], 2), np.int64)
+    for i in range(pairs.shape[1]):
+        edges[i, 0], edges[i, 1] = number[pairs[0, i]], number[pairs[1, i]]
+    return kept[:count].copy(), edges
 
 
 @kernel

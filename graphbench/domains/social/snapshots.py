@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
 from graphbench.core.ragged import offsets
-from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, each_once, kept_pairs, medians
+from graphbench.domains.social.snapshot_kernels import (
+    add_rows,
+    each_once,
+    engagement,
+    kept_pairs,
+    order_by,
+    renumbered,
+    rising,
+)
 from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
 
 Median = Literal["mean", "lower"]
@@ -129,53 +137,55 @@ def snapshot_of_parts(
         raise ArgumentError(f"median={median!r} is unknown; use 'mean' or 'lower'")
     kept = _joined([_engagement(part, times, median) for part in posts])
     pairs = _pairs(interactions, _Places(kept.users), t0, t1, loops)
-    source, target = pairs.T
-    has_edge = np.zeros(len(kept.users), bool)
-    has_edge[source] = has_edge[target] = True
-    nodes = np.flatnonzero(has_edge)
+    nodes, edges = renumbered(pairs, len(kept.users))
     if not len(nodes):
         return None
-    number = np.cumsum(has_edge) - 1
     users = kept.users[nodes]
+    past, targets = np.ascontiguousarray(np.log1p(kept.medians[nodes]).astype(np.float32).transpose(1, 0, 2))
     return Snapshot(
         users=users,
-        edges=np.stack([number[source], number[target]], axis=1),
+        edges=edges,
         content=_mean_content(contents, _Places(users), len(users), t0, t1),
         posts=kept.posts[nodes],
-        past=kept.past[nodes],
-        targets=kept.targets[nodes],
+        past=past,
+        targets=targets,
     )
 
 
 @dataclass(frozen=True)
 class _Engagement:
-    """Users who posted in both intervals, rising, and the engagement with their posts, as in `Snapshot`."""
+    """Users who posted in both intervals, and the engagement with their posts.
+
+    Attributes:
+        users: int64 ``[n]``, rising.
+        posts: int64 ``[n]``, numbers of posts in the first interval.
+        medians: float64 ``[n, 2, 3]``, medians of likes, replies and reposts in the two intervals.
+    """
 
     users: NDArray[np.int64]
     posts: NDArray[np.int64]
-    past: NDArray[np.float32]
-    targets: NDArray[np.float32]
+    medians: NDArray[np.float64]
 
 
 def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _Engagement:
     for name in ("user", *COUNTS):
         _check_sign(f"posts.{name}", getattr(posts, name))
     posts.__post_init__()  # its columns may have been replaced since
-    user, numbers = posts.user, None
-    if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROW_BATCH:
-        numbers, user = np.unique(posts.user, return_inverse=True)
-    size = int(user.max(initial=-1)) + 1
-    counts = count_posts(user, posts.time, size, times)
-    users = np.flatnonzero(counts.all(axis=1))
-    node_of = np.full(size, -1, np.int32)
-    node_of[users] = np.arange(len(users))
-    chosen = counts[users]
     kind = np.result_type(posts.likes, posts.replies, posts.reposts)
-    columns = tuple(getattr(posts, name).astype(kind, copy=False) for name in COUNTS)
-    node_medians = medians(node_of, user, posts.time, columns, offsets(chosen.T.reshape(-1)), times, median == "lower")
-    past, targets = np.log1p(node_medians).astype(np.float32)
-    named = users if numbers is None else numbers[users].astype(np.int64)
-    return _Engagement(named, chosen[:, 0], past, targets)
+    user, time = posts.user, posts.time
+    likes, replies, reposts = (getattr(posts, name).astype(kind, copy=False) for name in COUNTS)
+    if not rising(user):
+        order = _order(user)
+        user, time, likes, replies, reposts = (column[order] for column in (user, time, likes, replies, reposts))
+    return _Engagement(*engagement(user, time, (likes, replies, reposts), times, median == "lower"))
+
+
+def _order(user: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the positions of users in rising order."""
+    largest = int(user.max(initial=-1))
+    if largest >= _LARGEST_TABLE or largest > 4 * len(user) + _ROW_BATCH:
+        return np.argsort(user, kind="stable")
+    return order_by(user, largest + 1)
 
 
 def _joined(parts: list[_Engagement]) -> _Engagement:
@@ -187,10 +197,10 @@ def _joined(parts: list[_Engagement]) -> _Engagement:
     twice = np.flatnonzero(users[1:] == users[:-1])
     if len(twice):
         raise ArgumentError(f"user {users[twice[0]]} has posts in two parts; give all posts of a user in one part")
-    rows = {name: [getattr(part, name) for part in parts] for name in ("posts", "past", "targets")}
     if not parts:
-        return _Engagement(users, users, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32))
-    return _Engagement(users, **{name: np.concatenate(columns)[order] for name, columns in rows.items()})
+        return _Engagement(users, users, np.empty((0, 2, 3), np.float64))
+    posts, medians = (np.concatenate([getattr(part, name) for part in parts]) for name in ("posts", "medians"))
+    return _Engagement(users, posts[order], medians[order])
 
 
 class _Places:
@@ -230,10 +240,10 @@ class _Places:
         return np.where(is_there, position, -1)
 
 
-def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int64]:
-    """Return the pairs of kept users who interacted in an interval, rising, each once; int64 ``[pairs, 2]``."""
+def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int32]:
+    """Return the pairs of kept users who interacted in an interval, rising, each once; int32 ``[2, pairs]``."""
     users = len(places)
-    batches = [np.empty((0, 2), np.int64)]
+    batches = [np.empty((2, 0), np.int32)]
     for part in parts:
         _check_sign("interactions.source", part.source)
         _check_sign("interactions.target", part.target)
@@ -243,7 +253,7 @@ def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: in
             batches.append(each_once(source, target, users))
     if len(batches) <= 2:
         return batches[-1]
-    source, target = np.concatenate(batches).T.astype(np.int32)
+    source, target = np.concatenate(batches, axis=1)
     return each_once(source, target, users)
 
 
