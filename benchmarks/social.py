@@ -17,8 +17,8 @@ SETTINGS: dict[str, Any] = {
     "archive": "from user_posts.tar.gz and graphs.tar.gz to the snapshot, without contents; peer: read_json of every "
     "member, read_csv, then as the tables",
     "tables": "without contents; peer: boolean masks, isin, drop_duplicates, groupby with quantile",
-    "batches": "the whole graph as one batch; peer: a Data with contents, targets and edges; opened with torch.load, "
-    "batched by DataLoader",
+    "batches": "the whole graph as one batch, kept after its second request and copied when somebody writes into it; "
+    "peer: a Data with contents, targets and edges; opened with torch.load, batched (copied) by DataLoader",
     "memory": "largest proportional memory of the process that builds three splits",
 }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import inner, kernel
 
 _FEW = 24  # up to this many values are sorted by insertion
-_COUNTED = 15  # medians below this are found by counting
+_CLASSES = 16  # of counts of likes, replies and reposts: 0, 1, ... 14, and larger ones
 
 Integers = NDArray[np.integer[Any]]
 
@@ -41,9 +41,9 @@ def _median(values: Integers, lower: bool) -> float:
 
 
 @inner
-def _class_of_count(value: np.integer[Any]) -> int:
-    """Return a value, or ``_COUNTED`` for larger values."""
-    return _COUNTED if value >= _COUNTED else np.int64(value)
+def _class_of(count: np.integer[Any]) -> np.uint64:
+    """Return a count, or ``_CLASSES - 1`` for larger counts."""
+    return np.uint64(count if count < _CLASSES - 1 else _CLASSES - 1)
 
 
 @inner
@@ -58,17 +58,18 @@ def _chosen(values: Integers, time: Integers, after: int, until: int, count: int
 
 
 @inner
-def _median_of_small(counts: NDArray[np.int32], total: int, lower: bool) -> float:
-    """Return the median of counted values 0, 1, ...; -1 if it is beyond the counted values.
+def _median_of_small(counts: NDArray[np.int32], first: int, total: int, lower: bool) -> float:
+    """Return the median of counted values 0, 1, ...; -1 if larger values decide.
 
     Args:
-        counts: int32 ``[_COUNTED]``: how often each value occurs.
-        total: Number of values, with values beyond; at least 1.
+        counts: int32: ``counts[first + value]`` is how often a value below ``_CLASSES - 1`` occurs.
+        first: Position of the value 0.
+        total: Number of all values, at least 1.
         lower: As for :func:`engagement`.
     """
     low_rank, high_rank, below, low = (total - 1) // 2, total // 2, 0, -1
-    for value in range(_COUNTED):
-        below += counts[value]
+    for value in range(_CLASSES - 1):
+        below += counts[np.uint64(first + value)]
         if low < 0 and below > low_rank:
             low = value
             if lower:
@@ -97,9 +98,9 @@ def order_by(values: Integers, size: int) -> NDArray[np.int64]:
         ptr[group + 1] += ptr[group]
     order = np.empty(values.shape[0], np.int64)
     for i in range(values.shape[0]):
-        group = np.int64(values[i])
-        order[ptr[group]] = i
-        ptr[group] += 1
+        index = np.int64(values[i])
+        order[ptr[index]] = i
+        ptr[index] += 1
     return order
 
 
@@ -129,33 +130,37 @@ def engagement(
         runs += i == 0 or user[i] != user[i - 1]
     users, posts = np.empty(runs, np.int64), np.empty(runs, np.int64)
     medians = np.empty((runs, 2, 3), np.float64)
-    counts = np.zeros((4, 3, _COUNTED + 1), np.int32)  # of the values of a user's posts, by interval and column
-    sizes = np.zeros(4, np.int64)
+    counts = np.zeros(4 * 3 * _CLASSES, np.int32)  # of the values of a user's posts, by interval and column
     likes, replies, reposts = columns
     t0, t1, t2 = times
     kept = first = 0
     while first < total:
         end, author = first, user[first]
-        sizes[:] = 0
         while end < total and user[end] == author:
-            interval = np.int64(time[end] > t0) + np.int64(time[end] > t1) + np.int64(time[end] > t2)
-            sizes[interval] += 1
-            counts[interval, 0, _class_of_count(likes[end])] += 1
-            counts[interval, 1, _class_of_count(replies[end])] += 1
-            counts[interval, 2, _class_of_count(reposts[end])] += 1
+            when = time[end]
+            interval = np.uint64(when > t0) + np.uint64(when > t1) + np.uint64(when > t2)
+            row = interval * np.uint64(3 * _CLASSES)
+            counts[row + _class_of(likes[end])] += 1
+            counts[row + np.uint64(_CLASSES) + _class_of(replies[end])] += 1
+            counts[row + np.uint64(2 * _CLASSES) + _class_of(reposts[end])] += 1
             end += 1
-        if sizes[1] and sizes[2]:
-            users[kept], posts[kept] = author, sizes[1]
+        earlier = later = 0
+        for i in range(_CLASSES):
+            earlier += counts[3 * _CLASSES + i]
+            later += counts[6 * _CLASSES + i]
+        if earlier and later:
+            users[kept], posts[kept] = author, earlier
             for part in range(2):
-                after, until = (t0, t1) if part == 0 else (t1, t2)
+                after, until, size = (t0, t1, earlier) if part == 0 else (t1, t2, later)
                 for c in range(3):
-                    median = _median_of_small(counts[part + 1, c], sizes[part + 1], lower)
+                    median = _median_of_small(counts, (3 * part + 3 + c) * _CLASSES, size, lower)
                     if median < 0:
-                        values = _chosen(columns[c][first:end], time[first:end], after, until, sizes[part + 1])
+                        values = _chosen(columns[c][first:end], time[first:end], after, until, size)
                         median = _median(values, lower)
                     medians[kept, part, c] = median
             kept += 1
-        counts[:] = 0
+        for i in range(counts.shape[0]):
+            counts[i] = 0
         first = end
     return users[:kept], posts[:kept], medians[:kept]
 
@@ -163,8 +168,8 @@ def engagement(
 @kernel
 def kept_pairs(
     source: Integers, target: Integers, time: Integers, node_of: NDArray[np.int32], after: int, until: int, loops: bool
-) -> NDArray[np.int32]:
-    """Return the nodes of the interactions in ``(after, until]`` between two nodes, int32 ``[2, kept]``.
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the two nodes of the interactions in ``(after, until]`` between two nodes, both int32 ``[kept]``.
 
     Args:
         source: Integers ``[interactions]``, the acting users.
@@ -176,46 +181,50 @@ def kept_pairs(
         until: End of the interval.
         loops: Whether users' interactions with themselves are kept.
     """
-    nodes, kept, last = np.empty((2, source.shape[0] + 1), np.int32), 0, np.int64(node_of.shape[0] - 1)
+    first, second = np.empty(source.shape[0] + 1, np.int32), np.empty(source.shape[0] + 1, np.int32)
+    kept, last = np.uint64(0), np.uint64(node_of.shape[0] - 1)  # indices without a sign need no test for negative ones
     for i in range(source.shape[0]):  # without branches: which interactions are kept is as good as random
-        u, v, when = np.int64(source[i]), np.int64(target[i]), time[i]
+        u, v, when = np.uint64(source[i]), np.uint64(target[i]), time[i]
         a, b = node_of[min(u, last)], node_of[min(v, last)]
-        nodes[0, kept], nodes[1, kept] = a, b
-        is_kept = (when > after) & (when <= until) & (u <= last) & (v <= last) & (a >= 0) & (b >= 0)
-        kept += np.int64(is_kept & (loops | (a != b)))
-    return nodes[:, :kept]
+        first[kept], second[kept] = a, b
+        is_kept = (when > after) & (when <= until) & (u <= last) & (v <= last) & ((a | b) >= 0)
+        kept += np.uint64(is_kept & (loops | (a != b)))
+    return first[:kept], second[:kept]
 
 
 @kernel
 def each_once(source: NDArray[np.int32], target: NDArray[np.int32], nodes: int) -> NDArray[np.int32]:
     """Return pairs of nodes in rising order, each once; int32 ``[2, pairs]``.
 
-    The pairs are placed by target, and then by source, so the targets of a source arrive in rising order.
+    The pairs are placed by target, and then by source, so the targets of a source arrive in rising order. There are
+    fewer than 2**31 pairs.
     """
-    by_target, ptr = np.zeros(nodes + 1, np.int64), np.zeros(nodes + 1, np.int64)
-    for i in range(source.shape[0]):
-        ptr[source[i] + 1] += 1
-        by_target[target[i] + 1] += 1
+    one, count = np.uint64(1), source.shape[0]
+    by_target, ptr = np.zeros(nodes + 1, np.int32), np.zeros(nodes + 1, np.int32)
+    for i in range(count):
+        ptr[np.uint64(source[i]) + one] += 1
+        by_target[np.uint64(target[i]) + one] += 1
     for a in range(nodes):
         ptr[a + 1] += ptr[a]
         by_target[a + 1] += by_target[a]
-    sources, following = np.empty(source.shape[0], np.int32), by_target[:-1].copy()
-    for i in range(source.shape[0]):
-        b = target[i]
-        sources[following[b]] = source[i]
-        following[b] += 1
-    placed, following = np.full(source.shape[0], -1, np.int32), ptr[:-1].copy()
+    sources, following = np.empty(count, np.int32), by_target[:-1].copy()
+    for i in range(count):
+        target_node = np.uint64(target[i])
+        position = following[target_node]
+        sources[np.uint64(position)] = source[i]
+        following[target_node] = position + 1
+    targets, following, latest = np.empty(count, np.int32), ptr[:-1].copy(), np.full(nodes, -1, np.int32)
     for b in range(nodes):
         for i in range(by_target[b], by_target[b + 1]):
-            a = sources[i]
-            end = following[a]
-            if end == ptr[a] or placed[end - 1] != b:
-                placed[end] = b
-                following[a] = end + 1
-    pairs, kept = np.empty((2, source.shape[0]), np.int32), 0
+            source_node = np.uint64(sources[i])
+            position = following[source_node]
+            targets[np.uint64(position)] = b  # of a repeated pair the next target of the source takes this position
+            following[source_node] = position + np.int32(latest[source_node] != b)
+            latest[source_node] = b
+    pairs, kept = np.empty((2, count), np.int32), 0
     for a in range(nodes):
         for i in range(ptr[a], following[a]):
-            pairs[0, kept], pairs[1, kept] = a, placed[i]
+            pairs[0, kept], pairs[1, kept] = a, targets[i]
             kept += 1
     return pairs[:, :kept]
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
-from graphbench.core.ragged import offsets
 from graphbench.domains.social.snapshot_kernels import (
     add_rows,
     each_once,
@@ -222,14 +221,17 @@ class _Places:
         """Return the number of users."""
         return len(self._users)
 
-    def pairs(self, rows: Interactions, part: slice, after: int, until: int, loops: bool) -> NDArray[np.int32]:
-        """Return the positions of the users of interactions in an interval, if both are listed, int32 ``[2, kept]``."""
+    def pairs(
+        self, rows: Interactions, part: slice, after: int, until: int, loops: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the positions of both users of interactions in an interval, if both are listed, int32 ``[kept]``."""
         source, target, time = rows.source[part], rows.target[part], rows.time[part]
         if self._table is not None:
             return kept_pairs(source, target, time, self._table, after, until, loops)
         nodes = np.stack([self.of(source), self.of(target)])
         kept = (nodes >= 0).all(axis=0) & (time > after) & (time <= until)
-        return nodes[:, kept if loops else kept & (nodes[0] != nodes[1])].astype(np.int32)
+        source_nodes, target_nodes = nodes[:, kept if loops else kept & (nodes[0] != nodes[1])].astype(np.int32)
+        return source_nodes, target_nodes
 
     def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
         """Return the position of each user, int64; -1 for users who are not listed."""

@@ -17,6 +17,7 @@ import graphbench
 from graphbench.core.errors import ArgumentError
 from graphbench.data.components.domain import find
 from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, read_snapshot, snapshot
+from graphbench.domains.social.snapshot_kernels import each_once, engagement, kept_pairs, order_by, renumbered, rising
 from graphbench.domains.social.snapshots import snapshot_of_parts
 
 T0, T1, T2 = 10, 20, 30
@@ -304,3 +305,54 @@ def test_columns_that_were_replaced_are_refused(name):
     object.__setattr__(posts, name, np.array([1]))
     with pytest.raises(ArgumentError):
         snapshot(posts, interactions, T0, T1, T2, "replies")
+
+
+@pytest.mark.parametrize("largest", [3, 14, 15, 16, 40, 10**6])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64])
+def test_medians_of_users_are_those_of_python(largest, dtype):
+    rng = np.random.default_rng(largest)
+    user = np.sort(rng.integers(0, 40, 1500).astype(dtype))
+    time = rng.integers(5, 36, 1500)
+    columns = tuple(rng.integers(0, largest + 1, 1500).astype(dtype) for _ in range(3))
+    for lower, median in ((True, statistics.median_low), (False, statistics.median)):
+        users, posts, medians = engagement(user, time, columns, (T0, T1, T2), lower)
+        earlier, later = (time > T0) & (time <= T1), (time > T1) & (time <= T2)
+        assert users.tolist() == np.intersect1d(user[earlier], user[later]).tolist()
+        assert posts.tolist() == [np.sum(user[earlier] == author) for author in users]
+        for row, author in zip(medians, users, strict=True):
+            for part, interval in enumerate((earlier, later)):
+                of_user = interval & (user == author)
+                assert row[part].tolist() == [median(column[of_user].tolist()) for column in columns]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60))
+def test_pairs_are_listed_once_in_order(pairs):
+    source, target = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
+    listed = each_once(source, target, 10)
+    assert listed.T.tolist() == sorted(map(list, set(pairs)))
+    nodes, edges = renumbered(listed, 10)
+    assert nodes.tolist() == sorted({node for pair in pairs for node in pair})
+    assert nodes[edges].reshape(-1, 2).tolist() == listed.T.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=60), st.sampled_from([np.int32, np.uint64]))
+def test_order_of_users_is_stable(users, dtype):
+    values = np.array(users, dtype)
+    assert order_by(values, 10).tolist() == np.argsort(values, kind="stable").tolist()
+    assert rising(values) == (users == sorted(users))
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64])
+def test_pairs_of_an_interval_are_between_nodes(loops, dtype):
+    rng = np.random.default_rng(3)
+    source, target = rng.integers(0, 30, (2, 400)).astype(dtype)  # users from 20 on are beyond the table
+    time, node_of = rng.integers(5, 36, 400), np.where(rng.random(20) < 0.3, -1, np.arange(20)).astype(np.int32)
+    expected = [
+        (node_of[a], node_of[b])
+        for a, b, when in zip(source.tolist(), target.tolist(), time.tolist(), strict=True)
+        if T0 < when <= T1 and a < 20 and b < 20 and min(node_of[a], node_of[b]) >= 0 and (loops or a != b)
+    ]
+    assert list(zip(*kept_pairs(source, target, time, node_of, T0, T1, loops), strict=True)) == expected
