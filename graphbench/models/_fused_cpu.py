@@ -34,10 +34,11 @@ def add_messages(
         width: Numbers in a row.
         sums: [T * width], changed.
     """
-    vectors, zero, rows = width // LANES, splat(_ZERO), max(edges.size // width, 1)
-    for begin in range(0, source.size, rows):
-        for e in range(rows):
-            read, row, written = source[begin + e] * vectors, e * vectors, target[begin + e] * vectors
+    vectors, zero, rows = width // LANES, splat(_ZERO), edges.size // width
+    for e in range(rows):
+        row = e * vectors
+        for a in range(e, source.size, rows):
+            read, written = source[a] * vectors, target[a] * vectors
             for i in range(vectors):
                 value = load(nodes, read + i) + load(edges, row + i)
                 store(sums, written + i, load(sums, written + i) + where_less(zero, value, value, zero))
@@ -54,7 +55,7 @@ def add_message_gradients(
     of_nodes: NDArray[np.float32],
     of_edges: NDArray[np.float32],
 ) -> None:
-    """Add to ``of_nodes`` [N * width] and ``of_edges`` [R * width] the gradients of :func:`add_messages`.
+    """Add the gradients of :func:`add_messages` to ``of_nodes``, and write ``of_edges``.
 
     Args:
         nodes: As in :func:`add_messages`, as are ``edges``, ``source``, ``target`` and ``width``.
@@ -63,18 +64,77 @@ def add_message_gradients(
         target: See there.
         width: See there.
         gradients: [T * width], the gradients of the sums.
-        of_nodes: Changed.
-        of_edges: Changed.
+        of_nodes: [N * width], changed.
+        of_edges: [R * width], overwritten.
     """
-    vectors, zero, rows = width // LANES, splat(_ZERO), max(edges.size // width, 1)
-    for begin in range(0, source.size, rows):
-        for e in range(rows):
-            read, row, summed = source[begin + e] * vectors, e * vectors, target[begin + e] * vectors
+    vectors, zero, rows = width // LANES, splat(_ZERO), edges.size // width
+    for e in range(rows):
+        row = e * vectors
+        for i in range(vectors):
+            store(of_edges, row + i, zero)
+        for a in range(e, source.size, rows):
+            read, summed = source[a] * vectors, target[a] * vectors
             for i in range(vectors):
                 value = load(nodes, read + i) + load(edges, row + i)
                 passed = where_less(zero, value, load(gradients, summed + i), zero)
                 store(of_nodes, read + i, load(of_nodes, read + i) + passed)
                 store(of_edges, row + i, load(of_edges, row + i) + passed)
+
+
+@kernel
+def add_ends(
+    edges: NDArray[np.float32],
+    sent: NDArray[np.float32],
+    taken: NDArray[np.float32],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    width: int,
+    sums: NDArray[np.float32],
+) -> None:
+    """Write ``edges[a] + sent[u] + taken[v]`` to ``sums[a]`` for every arc a = (u, v).
+
+    Args:
+        edges: [E * width].
+        sent: [N * width].
+        taken: [N * width].
+        source: [E].
+        target: [E].
+        width: Numbers in a row.
+        sums: [E * width], overwritten.
+    """
+    vectors = width // LANES
+    for a in range(source.size):
+        row, one, other = a * vectors, source[a] * vectors, target[a] * vectors
+        for i in range(vectors):
+            store(sums, row + i, load(edges, row + i) + load(sent, one + i) + load(taken, other + i))
+
+
+@kernel
+def add_to_ends(
+    gradients: NDArray[np.float32],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    width: int,
+    of_sent: NDArray[np.float32],
+    of_taken: NDArray[np.float32],
+) -> None:
+    """Add ``gradients[a]`` to ``of_sent[u]`` and ``of_taken[v]`` for every arc a = (u, v).
+
+    Args:
+        gradients: [E * width].
+        source: [E].
+        target: [E].
+        width: Numbers in a row.
+        of_sent: [N * width], changed.
+        of_taken: [N * width], changed.
+    """
+    vectors = width // LANES
+    for a in range(source.size):
+        row, one, other = a * vectors, source[a] * vectors, target[a] * vectors
+        for i in range(vectors):
+            value = load(gradients, row + i)
+            store(of_sent, one + i, load(of_sent, one + i) + value)
+            store(of_taken, other + i, load(of_taken, other + i) + value)
 
 
 @kernel

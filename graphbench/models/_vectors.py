@@ -1,8 +1,8 @@
 """A vector type for Numba, for the kernels of models on the CPU.
 
 Numba has no vector type, and its loops over arrays of unknown overlap compile to scalar code. Here a vector holds
-``LANES`` numbers: ``load``, ``store``, ``splat``, ``sqrt``, ``total``, ``where_less``, and ``+ - * /`` are each one
-LLVM instruction on whole vectors, on any processor.
+``LANES`` numbers: ``load``, ``store``, ``splat``, ``spread``, ``sqrt``, ``total``, ``where_less``, and ``+ - * /`` are
+each one LLVM instruction on whole vectors, on any processor; ``exponential`` is a polynomial.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from graphbench.core.kernels import inner
 
 LANES = 16  # numbers in a vector
 _LINE = 64  # bytes
+_MANTISSA_BITS = 23  # of float32
+_ROUNDING = np.float32(1.5 * 2**23)  # a float32 plus this number is a whole number in the low bits
 
 
 class _Vector(types.Type):  # type: ignore[misc]
@@ -113,6 +115,53 @@ def splat(typing_context: Any, value: Any) -> Any:
         return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
 
     return _Vector(value)(value), generate
+
+
+@intrinsic
+def spread(typing_context: Any, array: Any, index: Any) -> Any:
+    """Return the vector that holds number ``index`` of a contiguous array everywhere."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        number = builder.load(builder.gep(data, [args[1]]))
+        kind, lane = _llvm_type(array.dtype), ir.IntType(32)
+        first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, lane(0))
+        places = ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
+        return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
+
+    return _Vector(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def _times_power_of_two(typing_context: Any, vector: Any, exponents: Any) -> Any:
+    """Return ``vector * 2^n`` for float32 ``exponents`` that hold n + 1.5 * 2^23, the form of rounding by addition."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        whole = ir.VectorType(ir.IntType(32), LANES)
+        bits = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [_MANTISSA_BITS] * LANES))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), bits), _llvm_type(vector.dtype))
+
+    return vector(vector, exponents), generate
+
+
+@inner
+def exponential(x: Any) -> Any:
+    """Return the exponentials of float32 numbers within 2 units in the last place; x is limited to [-87, 88].
+
+    ``exp(x) = 2^n exp(r)`` with ``|r| <= ln(2) / 2``, and a polynomial for the second factor (Cephes, ``expf``).
+    """
+    low, high, shift = splat(np.float32(-87.0)), splat(np.float32(88.0)), splat(_ROUNDING)
+    x = where_less(x, low, low, x)
+    x = where_less(high, x, high, x)
+    rounded = x * splat(np.float32(1.44269504088896341)) + shift
+    n = rounded - shift
+    r = x - n * splat(np.float32(0.693359375)) + n * splat(np.float32(2.12194440e-4))
+    p = r * splat(np.float32(1.9875691500e-4)) + splat(np.float32(1.3981999507e-3))
+    p = p * r + splat(np.float32(8.3334519073e-3))
+    p = p * r + splat(np.float32(4.1665795894e-2))
+    p = p * r + splat(np.float32(1.6666665459e-1))
+    p = p * r + splat(np.float32(5.0000001201e-1))
+    return _times_power_of_two(p * r * r + r + splat(np.float32(1.0)), rounded)
 
 
 @intrinsic

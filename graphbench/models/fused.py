@@ -25,24 +25,51 @@ def is_compiled(width: int = 0, *values: Tensor) -> bool:
     return all(v.device.type == "cpu" and v.dtype == torch.float32 for v in values)
 
 
-def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
+def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor, start: Tensor | None = None) -> Tensor:
     """Return the sums over arcs a = (u, v) of ``ReLU(nodes[u] + edges[a % R])`` for every v, float32 [N, d].
 
     Args:
         nodes: float32 [N, d].
         edges: float32 [R, d], where R divides E: copies of one graph share the rows of their edges.
         ends: int64 [2, E], sources and targets.
+        start: float32 [N, d], to which the messages are added one after another; None for zeros.
 
     Raises:
         IndexError: If an arc ends at no node, or R does not divide E.
     """
-    if ends.shape[1] % max(len(edges), 1):
+    if ends.shape[1] % max(len(edges), 1) or (ends.numel() and not len(edges)):
         raise IndexError(f"{len(edges)} rows of edges do not divide {ends.shape[1]} arcs; give one row per arc")
-    if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
-        message = f"edge_index holds {int(ends.min())} to {int(ends.max())}"
-        raise IndexError(f"{message}, but there are {len(nodes)} nodes; number them from 0")
-    result: Tensor = _ReluMessages.apply(nodes.contiguous(), edges.contiguous(), ends.contiguous())  # type: ignore[no-untyped-call]
+    _require_ends(ends, len(nodes))
+    result: Tensor = _ReluMessages.apply(nodes.contiguous(), edges.contiguous(), ends.contiguous(), start)  # type: ignore[no-untyped-call]
     return result
+
+
+def sums_at_ends(edges: Tensor, sent: Tensor, taken: Tensor, ends: Tensor) -> Tensor:
+    """Return ``edges[a] + sent[u] + taken[v]`` for every arc a = (u, v), float32 [E, d].
+
+    Args:
+        edges: float32 [E, d].
+        sent: float32 [N, d].
+        taken: float32 [N, d].
+        ends: int64 [2, E], sources and targets.
+
+    Raises:
+        IndexError: If an arc ends at no node, or ``edges`` has not one row per arc.
+    """
+    if len(edges) != ends.shape[1]:
+        raise IndexError(f"{len(edges)} rows of edges for {ends.shape[1]} arcs; give one row per arc")
+    _require_ends(ends, min(len(sent), len(taken)))
+    rows = (tensor.contiguous() for tensor in (edges, sent, taken, ends))
+    result: Tensor = _SumsAtEnds.apply(*rows)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _require_ends(ends: Tensor, nodes: int) -> None:
+    """Raise an IndexError if an arc of ``ends`` int64 [2, E] ends at none of ``nodes`` nodes."""
+    if ends.numel():
+        low, high = (int(bound) for bound in ends.aminmax())
+        if not 0 <= low <= high < nodes:
+            raise IndexError(f"edge_index holds {low} to {high}, but there are {nodes} nodes; number them from 0")
 
 
 def relu_pairs(vectors: Tensor, values: Tensor, counts: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -75,25 +102,48 @@ def scaled_where_kept(values: Tensor, bits: Tensor, lowest: int, scale: float) -
 
 class _ReluMessages(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
+    def forward(ctx: Any, nodes: Tensor, edges: Tensor, ends: Tensor, start: Tensor | None) -> Tensor:
         from graphbench.models._fused_cpu import add_messages
 
         ctx.save_for_backward(nodes, edges, ends)
-        sums, (source, target) = torch.zeros_like(nodes), ends.numpy()
+        sums, (source, target) = torch.zeros_like(nodes) if start is None else _copy(start), ends.numpy()
         add_messages(_flat(nodes), _flat(edges), source, target, nodes.shape[1], _flat(sums))
         return sums
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, Tensor | None]:
         from graphbench.models._fused_cpu import add_message_gradients
 
         nodes, edges, ends = ctx.saved_tensors
-        of_nodes, of_edges = torch.zeros_like(nodes), torch.zeros_like(edges)
+        of_nodes, of_edges = torch.zeros_like(nodes), torch.empty_like(edges)
         (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
         inputs = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
         add_message_gradients(*inputs, _flat(of_nodes), _flat(of_edges))
-        return of_nodes, of_edges, None
+        return of_nodes, of_edges, None, gradient if ctx.needs_input_grad[3] else None
+
+
+class _SumsAtEnds(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, edges: Tensor, sent: Tensor, taken: Tensor, ends: Tensor) -> Tensor:
+        from graphbench.models._fused_cpu import add_ends
+
+        ctx.save_for_backward(ends)
+        ctx.nodes = (len(sent), len(taken))
+        sums, (source, target) = torch.empty_like(edges), ends.numpy()
+        add_ends(_flat(edges), _flat(sent), _flat(taken), source, target, edges.shape[1], _flat(sums))
+        return sums
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        from graphbench.models._fused_cpu import add_to_ends
+
+        (ends,), width = ctx.saved_tensors, gradient.shape[1]
+        of_sent, of_taken = (gradient.new_zeros(count, width) for count in ctx.nodes)
+        (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
+        add_to_ends(of_sums, source, target, width, _flat(of_sent), _flat(of_taken))
+        return gradient, of_sent, of_taken, None
 
 
 class _ReluPairs(torch.autograd.Function):
@@ -141,6 +191,10 @@ def _kept(values: Tensor, bits: Tensor, lowest: int, scale: float) -> Tensor:
     kept = torch.empty_like(rows)
     keep(_flat(rows), bits.numpy(), lowest, np.float32(scale), _flat(kept))
     return kept
+
+
+def _copy(values: Tensor) -> Tensor:
+    return values.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _flat(values: Tensor) -> Any:

@@ -96,8 +96,8 @@ class ArcBias:
         if self.token is not None:
             of_token, kinds = token_pairs(self.lengths, self.size)
             flat, values = torch.cat([flat, of_token]), torch.cat([values, self.token.to(values.dtype)[kinds]])
-        pairs, place, starts, keys = ordered_pairs(flat, self.size, self.lengths.numel())
-        return BiasedPairs(starts, keys, segment_sum(values, place, len(pairs)), self.lengths)
+        starts, pairs, place = ordered_pairs(flat, self.size, self.lengths.numel())
+        return BiasedPairs(starts, pairs, segment_sum(values, place, pairs.shape[1]), self.lengths)
 
 
 class RelationBias:
@@ -147,11 +147,11 @@ class RelationBias:
             of_token, kinds = token_pairs(self.lengths, self.size)
             table = torch.cat([table, self.token.to(table.dtype)])
             flat = torch.cat([flat, of_token])
-        pairs, place, starts, keys = ordered_pairs(flat, self.size, self.lengths.numel())
-        kind = (pairs // self.size != keys).long()
+        starts, pairs, place = ordered_pairs(flat, self.size, self.lengths.numel())
+        kind = (pairs[0] != pairs[1]).long()
         if self.token is not None:
             kind = kind.index_copy(0, place[-len(kinds) :], 2 + kinds)
-        return BiasedPairs(starts, keys, table[kind], self.lengths)
+        return BiasedPairs(starts, pairs, table[kind], self.lengths)
 
     @cached_property
     def _incidences(self) -> tuple[Tensor, Tensor]:
@@ -232,7 +232,7 @@ def attention_function(mode: str, bias: AttentionBias) -> Attention:
 
 
 def _has_few_pairs(bias: AttentionBias) -> bool:
-    """Return whether correcting the biased pairs on the CPU is faster than adding a dense bias."""
+    """Return whether adding the biases of single pairs on the CPU is faster than adding a dense bias."""
     if bias.lengths.device.type != "cpu" or bias.size < _LONG_SEQUENCE or torch.compiler.is_compiling():
         return False
     return bias.most_pairs() <= _MOST_BIASED * bias.lengths.numel() * bias.size**2

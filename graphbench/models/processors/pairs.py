@@ -1,16 +1,13 @@
-"""Attention with a bias on few pairs of tokens: a fused kernel without bias, and a correction of the biased pairs.
+"""Attention with a bias on few pairs of tokens, for the CPU: no square of tokens is ever held in memory.
 
-With scores ``s``, biases ``b`` that are 0 but for some pairs P, the fused kernel's result ``o_i`` and the logarithm of
-its normaliser ``z_i``, biased attention is ``(o_i + sum over j in P of w_ij v_j) / (1 + sum over j in P of w_ij)`` with
-``w_ij = exp(s_ij - z_i) (exp(b_ij) - 1)``. The same kernel's backward pass, given the biased result and normaliser,
-gives the gradients of all pairs without their biases, and the gradients of P are corrected likewise. Memory is linear
-in tokens and pairs. Sums are taken in the order of the pairs, so they are the same in every run with the same number of
-threads.
+:mod:`graphbench.models._attention_cpu` has the kernels. Every head of every graph is computed by one thread, in one
+order, so results are the same in every run and with any number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,29 +19,26 @@ from torch.autograd.function import once_differentiable
 from graphbench.models.arcs import occurrences
 from graphbench.models.fused import LANES
 
-_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-_flash_backward: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
-
 
 @dataclass(frozen=True)
 class BiasedPairs:
-    """The pairs of tokens that have a bias, each once, ordered by query and key.
+    """The pairs of tokens that have a bias, each once, ordered by graph, group of ``LANES`` queries, key, and query.
 
     Attributes:
-        starts: int64 [B * L + 1], the first pair of every query; L is the padded number of tokens of a graph.
-        keys: int64 [P], the key of every pair. Tokens are numbered through the padded batch.
+        starts: int64 [B * ceil(L / LANES) + 1], the first pair of every group; L is the padded number of tokens.
+        pairs: int64 [2, P], the positions of query and key within their graph.
         values: float [P, heads].
         lengths: int64 [B], tokens per graph.
     """
 
     starts: Tensor
-    keys: Tensor
+    pairs: Tensor
     values: Tensor
     lengths: Tensor
 
 
-def ordered_pairs(flat: Tensor, size: int, graphs: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return pairs in order, each once.
+def ordered_pairs(flat: Tensor, size: int, graphs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return pairs in the order of :class:`BiasedPairs`, each once.
 
     Args:
         flat: int64 [Q], ``(graph * size + query) * size + key`` of pairs, in any order and possibly repeated.
@@ -52,107 +46,85 @@ def ordered_pairs(flat: Tensor, size: int, graphs: int) -> tuple[Tensor, Tensor,
         graphs: Number of graphs B.
 
     Returns:
-        int64 [P], the pairs in order as in ``flat``; int64 [Q], the place of every given pair among them; and
-        ``starts`` and ``keys`` of :class:`BiasedPairs`.
+        ``starts`` and ``pairs`` of :class:`BiasedPairs`, and int64 [Q], the place of every given pair among the pairs.
     """
-    pairs, place = torch.unique(flat, return_inverse=True)
-    query = pairs // size
-    keys = query // size * size + pairs % size
-    starts = F.pad(occurrences(query, graphs * size).cumsum(0), (1, 0))
-    return pairs, place, starts, keys
+    token, key = flat // size, flat % size
+    graph, query, groups = token // size, token % size, -(-size // LANES)
+    numbers = ((graph * groups + query // LANES) * size + key) * LANES + query % LANES
+    ordered, place = torch.unique(numbers, return_inverse=True)
+    rest = ordered // LANES
+    group = rest // size
+    pairs = torch.stack([group % groups * LANES + ordered % LANES, rest % size])
+    return F.pad(occurrences(group, graphs * groups).cumsum(0), (1, 0)), pairs, place
 
 
 def pairs_attention(pairs: BiasedPairs) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """Return attention with the given biases: a function of queries, keys and values, float32 [B, heads, L, d / heads].
 
-    The values of padding in the result are not defined.
+    The result is 0 on padding.
 
     Args:
         pairs: The biases, on the CPU.
     """
-    prepared = _Prepared(pairs, torch.expm1(pairs.values.detach().float()).numpy(), pairs.lengths.tolist())
+    bias = pairs.values.float()
 
     def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        tensors = (t.float() for t in (queries, keys, values, pairs.values))
-        result: Tensor = _PairsAttention.apply(*tensors, prepared)  # type: ignore[no-untyped-call]
+        tensors = (t.float().contiguous() for t in (queries, keys, values, bias))
+        result: Tensor = _PairsAttention.apply(*tensors, pairs)  # type: ignore[no-untyped-call]
         return result.to(values.dtype)
 
     return attend
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """Pairs with ``exp(bias) - 1`` float32 [P, heads] and the lengths of the graphs, which all layers share."""
-
-    pairs: BiasedPairs
-    changes: Any
-    lengths: list[int]
-
-    def arrays(self, bias: Tensor) -> tuple[Any, ...]:
-        """Return the arguments of the kernels that follow queries, keys and values."""
-        pairs = self.pairs
-        return bias.detach().numpy(), self.changes, *(t.numpy() for t in (pairs.starts, pairs.keys, pairs.lengths))
-
-
 class _PairsAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, prepared: _Prepared) -> Tensor:
-        from graphbench.models._attention_cpu import correct
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, pairs: BiasedPairs) -> Tensor:
+        from graphbench.models._attention_cpu import attend
 
-        scale = queries.shape[-1] ** -0.5
-        plain, normalisers = torch.zeros_like(values), torch.zeros(queries.shape[:3])
-        for graph, length in enumerate(prepared.lengths):  # each with its own length: padding costs its square
-            part = [t[graph : graph + 1, :, :length] for t in (queries, keys, values)]
-            out, normaliser = _flash(*part, 0.0, False, scale=scale)
-            plain[graph, :, :length], normalisers[graph, :, :length] = out[0], normaliser[0]
-        rows = [_tokens_first(t) for t in (queries * scale, keys, values)]
-        out, of_rows = _tokens_first(plain), _tokens_first(normalisers.unsqueeze(3))[..., 0].contiguous()
-        whole, weights = torch.zeros(of_rows.shape, dtype=torch.bool), torch.zeros_like(bias)
-        state = (of_rows.numpy(), whole.numpy(), weights.numpy())
-        arguments: tuple[Any, ...] = (*map(_flat, rows), *prepared.arrays(bias), *state, _flat(out))
-        correct(*arguments)
-        result = _heads_first(out, values.shape)
-        ctx.save_for_backward(queries, keys, values, bias, result, of_rows, whole, weights)
-        ctx.prepared = prepared
+        result, normalisers = torch.zeros_like(values), values.new_zeros(values.shape[:3])
+        given, width = _arrays(queries, keys, values, bias, pairs), values.shape[3]
+
+        def some(heads: tuple[int, int]) -> None:
+            attend(*given, width, heads, _flat(normalisers), _flat(result))
+
+        _for_all_heads(some, values.shape[0] * values.shape[1])
+        ctx.save_for_backward(queries, keys, values, bias, result, normalisers)
+        ctx.pairs = pairs
         return result
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        from graphbench.models._attention_cpu import correct_gradients
+        from graphbench.models._attention_cpu import attend_backward
 
-        queries, keys, values, bias, result, of_rows, whole, weights = ctx.saved_tensors
-        prepared: _Prepared = ctx.prepared
-        scale, plain = queries.shape[-1] ** -0.5, [torch.zeros_like(t) for t in (queries, keys, values)]
-        graphs, heads, size, _ = values.shape
-        normalisers = of_rows.masked_fill(whole, torch.inf).view(graphs, size, heads).transpose(1, 2)
-        for graph, length in enumerate(prepared.lengths):
-            part = [t[graph : graph + 1, :, :length] for t in (gradient, queries, keys, values, result, normalisers)]
-            for whole_batch, one in zip(plain, _flash_backward(*part, 0.0, False, scale=scale), strict=True):
-                whole_batch[graph, :, :length] = one[0]
-        rows = [_tokens_first(t) for t in (queries * scale, keys, values)]
-        of_tokens, of_bias = [_tokens_first(t) for t in (plain[0] / scale, *plain[1:])], torch.empty_like(bias)
-        state = (of_rows.numpy(), whole.numpy(), weights.numpy())
-        outputs = [_tokens_first(t) for t in (result, gradient)]
-        given: tuple[Any, ...] = (*map(_flat, rows), *prepared.arrays(bias), *state, *map(_flat, outputs))
-        results: tuple[Any, ...] = (*map(_flat, of_tokens), of_bias.numpy())
-        correct_gradients(*given, *results)
-        of_queries, of_keys, of_values = (_heads_first(t, values.shape) for t in of_tokens)
-        return of_queries * scale, of_keys, of_values, of_bias, None
+        queries, keys, values, bias, result, normalisers = ctx.saved_tensors
+        given, width = _arrays(queries, keys, values, bias, ctx.pairs), values.shape[3]
+        outputs = [_flat(t) for t in (normalisers, result, gradient.contiguous())]
+        of_tokens, of_bias = [torch.zeros_like(t) for t in (queries, keys, values)], torch.zeros_like(bias)
+
+        def some(heads: tuple[int, int]) -> None:
+            attend_backward(*given, width, heads, *outputs, *map(_flat, of_tokens), of_bias.numpy())
+
+        _for_all_heads(some, values.shape[0] * values.shape[1])
+        return of_tokens[0], of_tokens[1], of_tokens[2], of_bias, None
 
 
-def _tokens_first(values: Tensor) -> Tensor:
-    """Return ``values`` [B, heads, L, D] as a new, contiguous tensor [B * L, heads, D'], D padded with zeros to D'."""
-    graphs, heads, size, width = values.shape
-    rows = values.new_zeros(graphs * size, heads, -(-width // LANES) * LANES)
-    rows.view(graphs, size, heads, -1)[..., :width] = values.transpose(1, 2)
-    return rows
+def _for_all_heads(work: Callable[[tuple[int, int]], None], heads: int) -> None:
+    """Call ``work`` with ranges (first, last + 1) of the heads of all graphs, one range per thread of torch."""
+    threads = max(1, min(torch.get_num_threads(), heads))
+    bounds = [heads * i // threads for i in range(threads + 1)]
+    ranges = list(zip(bounds[:-1], bounds[1:], strict=True))
+    if threads == 1:
+        work(ranges[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, ranges))
 
 
-def _heads_first(values: Tensor, shape: Any) -> Tensor:
-    """Return ``values`` [B * L, heads, D'] as a view of the shape [B, heads, L, D]."""
-    graphs, heads, size, width = shape
-    return values.view(graphs, size, heads, -1).transpose(1, 2)[..., :width]
+def _arrays(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, pairs: BiasedPairs) -> tuple[Any, ...]:
+    """Return the first arguments of the kernels."""
+    facts = (pairs.starts, pairs.pairs, pairs.lengths)
+    return (*map(_flat, (queries, keys, values)), bias.detach().numpy(), *(t.contiguous().numpy() for t in facts))
 
 
 def _flat(values: Tensor) -> Any:

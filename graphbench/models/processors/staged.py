@@ -17,6 +17,7 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
+from graphbench.models.fused import is_compiled, sums_at_ends
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.processor_registry import register_processor
@@ -74,12 +75,19 @@ class InteractionLayer(nn.Module):
             arcs: int64 [2, A].
             receivers: int64, the nodes with incoming arcs, each once.
         """
-        source, target = arcs
-        sent, taken = self.sender(nodes).index_select(0, source), self.receiver(nodes).index_select(0, target)
-        messages = self.message(self.edge(edges) + sent + taken)
+        messages = self.message(_sums_at_ends(self.edge(edges), self.sender(nodes), self.receiver(nodes), arcs))
+        target = arcs[1]
         sums = torch.zeros_like(nodes, dtype=messages.dtype).index_add(0, target, messages).index_select(0, receivers)
         update = self.update(self.own(nodes.index_select(0, receivers)) + self.received(sums))
         return nodes.index_add(0, receivers, self.dropout(update).to(nodes.dtype)), edges + messages
+
+
+def _sums_at_ends(edges: Tensor, sent: Tensor, taken: Tensor, arcs: Tensor) -> Tensor:
+    """Return ``edges[a] + sent[u] + taken[v]`` for every arc a = (u, v), [A, d]."""
+    if is_compiled(edges.shape[1], edges, sent, taken):
+        return sums_at_ends(edges, sent, taken, arcs)
+    source, target = arcs
+    return edges + sent.index_select(0, source) + taken.index_select(0, target)
 
 
 def _read_stages(config: ModelConfig) -> StagedOptions:
