@@ -13,9 +13,14 @@ BATCH = 256
 BUDGET = 11_880  # optimizer steps of the paper
 GRAPHS = 8_192
 NODES, WIDTH = 4_096, 384
+TYPED_WIDTH, TYPES = 96, 8  # of baselines/circuits/typed_small.yaml
 PARTS = {  # function -> part, what it is compared with
     "messages": ("GINE's messages", "GINEConv of PyTorch Geometric"),
     "pairs": ("Sum of eigenvalue and eigenvector pairs", "linear layer and ReLU of torch, pair by pair"),
+    "typed": (
+        "Layer with weights per type",
+        "the same layer with HeteroLinear and MessagePassing of PyTorch Geometric",
+    ),
     "dropout": ("Random dropout", "torch.nn.Dropout"),
 }
 CASES = {  # name -> model, dataset, graphs per measured step on the CPU
@@ -27,7 +32,8 @@ LARGE = "GT, node and edge tokens, 128 nodes, CPU: a step of one graph"
 SETTINGS = {
     "step": "batch from the data set, forward, loss, backward, clipping if configured, AdamW; encodings computed in it",
     "configuration": "baselines/algoreas/gin.yaml and gt.yaml as they are (16-node graphs)",
-    "parts": "forward and backward of one part of a step: 256 graphs of 16 nodes with 64 arcs each, width 384, fp32",
+    "parts": "forward and backward of one part of a step: 256 graphs of 16 nodes with 64 arcs each, width 384, fp32; "
+    "the layer with weights per type has 8 types and width 96, as baselines/circuits/typed_small.yaml",
     "CPU": "fp32 unless a row says bf16, one thread, CPU seconds; transformers on smaller batches, scaled up",
     "CUDA": "the configuration's precision (bf16 where supported), wall seconds, batches of 256 graphs",
     "peer": "of whole steps none: the public package ships no models and no training; of parts the rows name theirs",
@@ -107,21 +113,46 @@ def _part(part: str, repeats: int) -> Row:
 
 
 def time_part(part: str, repeats: int) -> dict[str, float]:
-    """Return the mean milliseconds of a part of a step and of its peer, forward and backward, after one warm-up."""
+    """Return the mean CPU milliseconds of a part of a step and of its peer, forward and backward, after one warm-up."""
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    functions, inputs = {"messages": _messages, "pairs": _pairs, "dropout": _dropout}[part]()
     found = {}
-    for name, function in functions.items():
+    for name, (function, inputs) in sides_of_part(part).items():
         weights = torch.randn_like(function())
         torch.autograd.grad(function(), inputs, weights)
-        started = time.perf_counter()
+        started = time.process_time()
         for _ in range(repeats):
             torch.autograd.grad(function(), inputs, weights)
-        found[name] = 1e3 * (time.perf_counter() - started) / repeats
+        found[name] = 1e3 * (time.process_time() - started) / repeats
     return found
+
+
+def sides_of_part(part: str) -> dict[str, tuple[Any, list[Any]]]:
+    """Return, for ``ours`` and ``peer``, a function that computes a part of a step, and the tensors with gradients."""
+    sides: dict[str, tuple[Any, list[Any]]]
+    sides = {"messages": _messages, "pairs": _pairs, "typed": _typed, "dropout": _dropout}[part]()
+    return sides
+
+
+def _typed() -> Any:
+    import torch
+
+    from benchmarks.training_peers import TypedPeer
+    from graphbench.models.config import ModelConfig
+    from graphbench.models.processors.typed import Classes, TypedLayer
+
+    config = ModelConfig(processor="typed", layers=1, hidden=TYPED_WIDTH, dropout=0.0, activation="relu")
+    layer, kinds = TypedLayer(config, TYPES), torch.randint(TYPES, (NODES,))
+    nodes = torch.randn(NODES, TYPED_WIDTH, requires_grad=True)
+    edges = torch.randn(4 * NODES, TYPED_WIDTH, requires_grad=True)
+    ends = torch.randint(16, (2, 4 * NODES)) + torch.arange(4 * NODES) // 64 * 16
+    classes, peer = Classes.of(kinds, ends, TYPES), TypedPeer(layer)
+    return {
+        "ours": (lambda: layer(nodes, edges, classes), [nodes, edges, *layer.parameters()]),
+        "peer": (lambda: peer(nodes, edges, ends, kinds), [nodes, edges, *peer.parameters()]),
+    }
 
 
 def _messages() -> Any:
@@ -135,9 +166,9 @@ def _messages() -> Any:
     ends = ends[:, ends[1].div(16, rounding_mode="floor").argsort(stable=True)]  # arcs graph by graph, as in batches
     peer = GINEConv(torch.nn.Identity(), eps=-1.0)  # the sum of the messages alone
     return {
-        "ours": lambda: relu_messages(nodes, edges, ends),
-        "peer": lambda: peer(nodes, ends, edges),
-    }, [nodes, edges]
+        "ours": (lambda: relu_messages(nodes, edges, ends), [nodes, edges]),
+        "peer": (lambda: peer(nodes, ends, edges), [nodes, edges]),
+    }
 
 
 def _pairs() -> Any:
@@ -154,10 +185,11 @@ def _pairs() -> Any:
             total = total + torch.relu(layer(torch.stack([vectors[:, j], values[:, j]], dim=1)))
         return total
 
+    inputs = [values, layer.weight, layer.bias]
     return {
-        "ours": lambda: relu_pairs(vectors, values, counts, layer.weight, layer.bias),
-        "peer": separate,
-    }, [values, layer.weight, layer.bias]
+        "ours": (lambda: relu_pairs(vectors, values, counts, layer.weight, layer.bias), inputs),
+        "peer": (separate, inputs),
+    }
 
 
 def _dropout() -> Any:
@@ -166,7 +198,7 @@ def _dropout() -> Any:
     from graphbench.models.layers import Dropout
 
     rows, own, peer = torch.randn(NODES, WIDTH, requires_grad=True), Dropout(0.1), torch.nn.Dropout(0.1)
-    return {"ours": lambda: own(rows), "peer": lambda: peer(rows)}, [rows]
+    return {"ours": (lambda: own(rows), [rows]), "peer": (lambda: peer(rows), [rows])}
 
 
 def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:

@@ -1,8 +1,8 @@
 """Attention with a bias on some pairs of tokens, compiled for the CPU, in blocks that fit the first cache.
 
 Scores of a block of keys and a group of ``LANES`` queries are computed, biased, and used at once, with the queries in
-the lanes of vectors; the maximum of every query's scores grows from block to block (Milakov and Gimelshein, 2018; Dao et
-al., 2022). The backward pass computes the scores again. Memory is linear in the tokens.
+the lanes of vectors; the maximum of every query's scores grows from block to block (Milakov and Gimelshein, 2018; Dao
+et al., 2022). The backward pass computes the scores again. Memory is linear in the tokens.
 
 Arrays of tokens are float32 ``[B * H * L * D]``: B graphs, H heads, L tokens (padded), D numbers; head ``n`` of the
 batch is head ``n % H`` of graph ``n // H``. Within a kernel, rows of tokens have W numbers, the multiple of ``LANES``

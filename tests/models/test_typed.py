@@ -9,7 +9,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.processors.base import Context, State
-from graphbench.models.processors.typed import Typed, TypedLayer
+from graphbench.models.processors.typed import Classes, Typed, TypedLayer
 
 CONTEXT = Context(directed=False, edge_tokens=False, graph_token=False)
 ARCS = torch.tensor([[0, 1, 2, 2, 3], [1, 0, 1, 3, 2]])
@@ -26,7 +26,6 @@ def layout() -> Layout:
 def test_a_layer_is_the_formula_written_out() -> None:
     layer = TypedLayer(config(), 3).eval()
     nodes, edges, kinds = torch.randn(4, 8), torch.randn(5, 8), [2, 0, 2, 1]
-    members = [torch.tensor([i for i, kind in enumerate(kinds) if kind == k]) for k in range(3)]
     normed = layer.norm(nodes)
     rows = []
     for v in range(4):
@@ -36,7 +35,9 @@ def test_a_layer_is_the_formula_written_out() -> None:
                 update = update + torch.relu(layer.sent.maps[kinds[u]](normed[u]) + edges[arc])
         rows.append(nodes[v] + update)
     expected = layer.feed_forward(torch.stack(rows))
-    torch.testing.assert_close(layer(nodes, edges, layout(), members), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        layer(nodes, edges, Classes.of(torch.tensor(kinds), ARCS, 3)), expected, atol=1e-5, rtol=1e-4
+    )
 
 
 def test_rounds_repeat_the_same_layers_and_a_class_without_nodes_is_no_error() -> None:

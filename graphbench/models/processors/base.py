@@ -177,7 +177,11 @@ class LayerStack(Processor):
 
 def every_edge(edges: Tensor, layout: Layout) -> Tensor:
     """Return edges [E, d] or [1, d] as they are, and the edges [E / B, d] of copies of a graph repeated, [E, d]."""
-    count = layout.edge_index.shape[1]
+    return repeated(edges, layout.edge_index.shape[1])
+
+
+def repeated(edges: Tensor, count: int) -> Tensor:
+    """Return edges [count, d] or [1, d] as they are, and fewer edges, whose number divides ``count``, repeated."""
     return edges if edges.shape[0] in (1, count) else edges.repeat(count // edges.shape[0], 1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -113,7 +114,7 @@ def _for_all_heads(work: Callable[[tuple[int, int]], None], heads: int) -> None:
     """Call ``work`` with ranges (first, last + 1) of the heads of all graphs, one range per thread of torch."""
     threads = max(1, min(torch.get_num_threads(), heads))
     bounds = [heads * i // threads for i in range(threads + 1)]
-    ranges = list(zip(bounds[:-1], bounds[1:], strict=True))
+    ranges = list(pairwise(bounds))
     if threads == 1:
         work(ranges[0])
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -12,10 +13,11 @@ from torch import Tensor, nn
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
+from graphbench.models.fused import is_compiled, relu_messages
 from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
-from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+from graphbench.models.processors.base import Context, Processed, Processor, State, read_options, repeated
 
 
 class TypedOptions(StrictModel):
@@ -32,6 +34,32 @@ class TypedOptions(StrictModel):
     rounds: int = Field(default=1, ge=1, le=32)
 
 
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The nodes of a batch ordered by class, which layers read in place of copies of rows per class.
+
+    Attributes:
+        nodes: int64 [N], the nodes in the order of their classes; within a class in their order in the batch.
+        places: int64 [N], the place of every node in this order.
+        counts: The number of nodes of every class.
+        ends: int64 [2, E], the places of the senders of the arcs, and the receiving nodes.
+    """
+
+    nodes: Tensor
+    places: Tensor
+    counts: tuple[int, ...]
+    ends: Tensor
+
+    @classmethod
+    def of(cls, kinds: Tensor, edge_index: Tensor, classes: int) -> Classes:
+        """Return the order of nodes of the classes ``kinds`` int64 [N], with arcs int64 [2, E]."""
+        nodes = torch.argsort(kinds, stable=True)
+        places = torch.empty_like(nodes).index_copy(0, nodes, torch.arange(len(nodes), device=nodes.device))
+        counts = torch.bincount(kinds, minlength=classes).tolist()
+        source, target = edge_index
+        return cls(nodes, places, tuple(counts), torch.stack([places.index_select(0, source), target]))
+
+
 class TypedLinear(nn.Module):
     """One linear map without bias per class of rows."""
 
@@ -39,15 +67,15 @@ class TypedLinear(nn.Module):
         super().__init__()
         self.maps = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(classes))
 
-    def forward(self, rows: Tensor, members: Sequence[Tensor]) -> Tensor:
+    def forward(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the mapped rows [N, d].
 
         Args:
-            rows: [N, d].
-            members: For every class the numbers of its rows, int64; every row belongs to one class.
+            rows: [N, d], ordered by class.
+            counts: Number of rows of every class.
         """
-        parts = [linear(rows.index_select(0, index)) for linear, index in zip(self.maps, members, strict=True)]
-        return torch.zeros_like(rows, dtype=parts[0].dtype).index_copy(0, torch.cat(list(members)), torch.cat(parts))
+        parts = torch.split(rows, list(counts))
+        return torch.cat([linear(part) for linear, part in zip(self.maps, parts, strict=True)])
 
 
 class TypedLayer(nn.Module):
@@ -64,19 +92,29 @@ class TypedLayer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.hidden, config.activation, config.dropout)
 
-    def forward(self, nodes: Tensor, edges: Tensor, layout: Layout, members: Sequence[Tensor]) -> Tensor:
-        """Return updated nodes [N, d]."""
-        source, target = layout.edge_index
-        normed = self.norm(nodes)
-        messages = torch.relu(self.sent(normed, members).index_select(0, source) + edges)
-        update = add_rows(self.own(normed, members), target, messages)
+    def forward(self, nodes: Tensor, edges: Tensor, classes: Classes) -> Tensor:
+        """Return updated nodes [N, d]; ``edges`` are [R, d], where R divides E (see :func:`.relu_messages`)."""
+        ordered = self.norm(nodes).index_select(0, classes.nodes)
+        kept = self.own(ordered, classes.counts).index_select(0, classes.places)
+        update = _add_messages(kept, self.sent(ordered, classes.counts), edges, classes.ends)
         result: Tensor = self.feed_forward(nodes + self.dropout(update))
         return result
+
+
+def _add_messages(start: Tensor, sent: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
+    """Return ``start[v] + sum over arcs a = (u, v) of ReLU(sent[u] + edges[a % R])`` for every v, [N, d]."""
+    if is_compiled(start.shape[1], start, sent, edges):
+        return relu_messages(sent, edges, ends, start)
+    source, target = ends
+    messages = torch.relu(sent.index_select(0, source) + repeated(edges, len(source)))
+    return add_rows(start, target, messages)
 
 
 @register_processor("typed")
 class Typed(Processor):
     """One stack of ``layers`` :class:`TypedLayer`, applied ``options.rounds`` times."""
+
+    reads_shared_edges: ClassVar[bool] = True
 
     @classmethod
     def reads(cls, config: ModelConfig) -> Sequence[Feature]:
@@ -95,18 +133,16 @@ class Typed(Processor):
         self.layers = nn.ModuleList(TypedLayer(config, self.options.classes) for _ in range(config.layers))
 
     def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
-        """Return the nodes ordered by class, int64 [N], and the number of nodes of each class."""
-        kinds = inputs[self.options.by].reshape(-1)
-        counts = torch.bincount(kinds, minlength=self.options.classes)
-        return {"nodes": torch.argsort(kinds, stable=True), "counts": tuple(counts.tolist())}
+        """Return the attributes of :class:`Classes`."""
+        classes = Classes.of(inputs[self.options.by].reshape(-1), layout.edge_index, self.options.classes)
+        return {field.name: getattr(classes, field.name) for field in fields(classes)}
 
     def forward(self, state: State) -> Processed:
         """Return the processed nodes."""
         nodes = state.nodes
         assert state.edges is not None
-        facts = self.facts(state)
-        members = torch.split(facts["nodes"], facts["counts"])
+        classes = Classes(**self.facts(state))
         for _ in range(self.options.rounds):
             for layer in self.layers:
-                nodes = layer(nodes, state.edges, state.layout, members)
+                nodes = layer(nodes, state.edges, classes)
         return Processed(nodes)
