@@ -113,8 +113,10 @@ def _scores(
     """Write the products of ``count`` rows from ``block`` on with a group of lanes to ``out``, one vector per row."""
     padded = (width + LANES - 1) // LANES * LANES
     for j in range(0, count, _ROWS):
+        for i in range(_ROWS):
+            store(out, j + i, splat(_ZERO))
         steps = ((block + j) * padded, padded, 1)
-        _multiply(rows, steps, width, lanes, (group * padded, 1), out, (j, 1), splat(_ZERO))
+        _multiply(rows, steps, width, lanes, (group * padded, 1), out, (j, 1), splat(_ONE))
 
 
 @inner

@@ -56,6 +56,45 @@ def test_messages_are_those_of_copied_rows(arcs: int, width: int) -> None:
         assert_same(found, with_gradients(copied, about))
 
 
+@pytest.mark.parametrize(("rows", "arcs"), [(1, 70), (35, 70), (70, 70), (2, 0)])
+def test_messages_are_added_to_a_start_in_the_order_of_the_arcs(rows: int, arcs: int) -> None:
+    nodes, start = (torch.randn(9, 16, requires_grad=True) for _ in range(2))
+    edges, ends = torch.randn(rows, 16, requires_grad=True), torch.randint(9, (2, arcs))
+
+    def copied() -> Tensor:
+        messages = torch.relu(nodes.index_select(0, ends[0]) + edges.repeat(arcs // rows, 1))
+        return start.index_add(0, ends[1], messages)
+
+    inputs = [nodes, edges, start]
+    found, expected = (
+        with_gradients(function, inputs)
+        for function in (lambda: fused.relu_messages(nodes, edges, ends, start), copied)
+    )
+    assert torch.equal(found[0], expected[0]) or rows < arcs  # copies of a graph do not share nodes, random arcs do
+    assert_same(found, expected)
+    again = with_gradients(lambda: fused.relu_messages(nodes, edges, ends, start), inputs)
+    assert all(torch.equal(a, b) for a, b in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize("arcs", [0, 1, 70])
+def test_sums_at_ends_have_the_bits_of_copied_rows(arcs: int) -> None:
+    edges = torch.randn(arcs, 32, requires_grad=True)
+    sent, taken = (torch.randn(9, 32, requires_grad=True) for _ in range(2))
+    ends = torch.randint(9, (2, arcs))
+    inputs = [edges, sent, taken]
+    found = with_gradients(lambda: fused.sums_at_ends(edges, sent, taken, ends), inputs)
+    expected = with_gradients(lambda: edges + sent.index_select(0, ends[0]) + taken.index_select(0, ends[1]), inputs)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_sums_at_ends_refuse_foreign_nodes_and_missing_rows() -> None:
+    rows, ends = torch.randn(2, 16), torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(IndexError, match="2"):
+        fused.sums_at_ends(rows, rows, rows, ends)
+    with pytest.raises(IndexError, match="3 rows"):
+        fused.sums_at_ends(torch.randn(3, 16), rows, rows, ends.clamp(max=1))
+
+
 @pytest.mark.usefixtures("few_threads")
 @pytest.mark.parametrize("sizes", [[5, 5], [1, 7, 3]], ids=["equal", "unequal"])
 def test_sums_of_pairs_are_those_of_one_layer_per_pair(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

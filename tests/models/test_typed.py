@@ -51,6 +51,45 @@ def test_rounds_repeat_the_same_layers_and_a_class_without_nodes_is_no_error() -
     torch.testing.assert_close(three(State(nodes, edges, None, layout(), inputs)).nodes, expected)
 
 
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_values_and_gradients_are_those_of_copied_rows_and_single_maps(width: int, rows: int) -> None:
+    torch.manual_seed(2)
+    model = Typed(config().model_copy(update={"hidden": width}), CONTEXT).eval()
+    kinds = torch.tensor([2, 0, 2, 1])
+    nodes, edges = torch.randn(4, width, requires_grad=True), torch.randn(rows, width, requires_grad=True)
+    inputs = [nodes, edges, *model.parameters()]
+
+    def plain() -> torch.Tensor:
+        x = nodes
+        for layer in model.layers:
+            h = layer.norm(x)
+            sent, kept = (
+                torch.stack([m.maps[kind](row) for kind, row in zip(kinds.tolist(), h, strict=True)])
+                for m in (layer.sent, layer.own)
+            )
+            x = layer.feed_forward(x + kept.index_add(0, ARCS[1], torch.relu(sent[ARCS[0]] + edges)))
+        return x
+
+    computed, expected = model(State(nodes, edges, None, layout(), {"kind": kinds})).nodes, plain()
+    torch.testing.assert_close(computed, expected, atol=1e-5, rtol=1e-4)
+    weights = torch.arange(computed.numel()).view(computed.shape).cos()
+    for ours, theirs in zip(
+        *(torch.autograd.grad((out * weights).sum(), inputs) for out in (computed, expected)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_graphs_are_treated_alike_alone_and_in_a_batch_that_shares_edges() -> None:
+    torch.manual_seed(3)
+    model = Typed(config().model_copy(update={"hidden": 16}), CONTEXT).eval()
+    kinds, nodes, edges = torch.tensor([2, 0, 2, 1]), torch.randn(8, 16), torch.randn(5, 16)
+    both = Layout(torch.cat([ARCS, ARCS + 4], dim=1), torch.arange(8) // 4, torch.tensor([0, 4, 8]), 2, directed=True)
+    together = model(State(nodes, edges, None, both, {"kind": kinds.repeat(2)})).nodes
+    alone = [model(State(part, edges, None, layout(), {"kind": kinds})).nodes for part in nodes.split(4)]
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
+
+
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match="classes"):
         Typed(ModelConfig(processor="typed", hidden=8, layers=1, options={"by": "kind"}), CONTEXT)
