@@ -30,7 +30,7 @@ class TypedPeer(MessagePassing):
 
 
 def _hetero_linear(given: TypedLinear) -> HeteroLinear:
-    weights = torch.stack([linear.weight.t() for linear in given.maps])
+    weights = torch.stack([weight.t() for weight in given.parameters()])
     types, width, _ = weights.shape
     made = HeteroLinear(width, width, types, bias=False)
     with torch.no_grad():

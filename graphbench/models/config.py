@@ -96,8 +96,8 @@ class ModelConfig(ArchitectureConfig):
         fixed: Categorical inputs and masks whose embeddings keep their random initial values.
         edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: if an output lies on edges.
         attention: gt: ``sdpa`` (dense bias), ``chunked`` (slices of queries; memory linear in the number of tokens),
-            ``pairs`` (attention without bias, corrected on the biased pairs; CPU only, memory linear in tokens and
-            pairs), ``flex`` (compiled flex_attention; CUDA and edge tokens only), or ``auto``: pairs on the CPU where
+            ``pairs`` (biases added to single scores inside the kernel; CPU only, memory linear in tokens and pairs),
+            ``flex`` (compiled flex_attention; CUDA and edge tokens only), or ``auto``: pairs on the CPU where
             graphs are large and few pairs have a bias, else sdpa while the dense bias fits, else chunked.
         options: Settings specific to the processor: ``GATOptions`` for gat, ``BipartiteOptions`` for bipartite, or the
             settings of a user's processor.

@@ -83,10 +83,10 @@ class _PairsAttention(torch.autograd.Function):
         from graphbench.models._attention_cpu import attend
 
         result, normalisers = torch.zeros_like(values), values.new_zeros(values.shape[:3])
-        given, width = _arrays(queries, keys, values, bias, pairs), values.shape[3]
+        given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, pairs), values.shape[3])
 
         def some(heads: tuple[int, int]) -> None:
-            attend(*given, width, heads, _flat(normalisers), _flat(result))
+            attend(*given, heads, _flat(normalisers), _flat(result))
 
         _for_all_heads(some, values.shape[0] * values.shape[1])
         ctx.save_for_backward(queries, keys, values, bias, result, normalisers)
@@ -99,12 +99,14 @@ class _PairsAttention(torch.autograd.Function):
         from graphbench.models._attention_cpu import attend_backward
 
         queries, keys, values, bias, result, normalisers = ctx.saved_tensors
-        given, width = _arrays(queries, keys, values, bias, ctx.pairs), values.shape[3]
-        outputs = [_flat(t) for t in (normalisers, result, gradient.contiguous())]
+        given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, ctx.pairs), values.shape[3])
         of_tokens, of_bias = [torch.zeros_like(t) for t in (queries, keys, values)], torch.zeros_like(bias)
+        tokens = (normalisers, result, gradient.contiguous(), *of_tokens)
+        outputs: tuple[Any, ...] = (*map(_flat, tokens), of_bias.numpy())
 
         def some(heads: tuple[int, int]) -> None:
-            attend_backward(*given, width, heads, *outputs, *map(_flat, of_tokens), of_bias.numpy())
+            arguments: tuple[Any, ...] = (*given, heads, *outputs)
+            attend_backward(*arguments)
 
         _for_all_heads(some, values.shape[0] * values.shape[1])
         return of_tokens[0], of_tokens[1], of_tokens[2], of_bias, None
