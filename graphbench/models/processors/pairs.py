@@ -86,7 +86,8 @@ class _PairsAttention(torch.autograd.Function):
         given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, pairs), values.shape[3])
 
         def some(heads: tuple[int, int]) -> None:
-            attend(*given, heads, _flat(normalisers), _flat(result))
+            arguments: tuple[Any, ...] = (*given, heads, _flat(normalisers), _flat(result))
+            attend(*arguments)
 
         _for_all_heads(some, values.shape[0] * values.shape[1])
         ctx.save_for_backward(queries, keys, values, bias, result, normalisers)
