@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.models._vectors import LANES, load, splat, store, where_less
+from graphbench.models._vectors import LANES, bits_less, load, splat, store, where_bits, where_less
 
 _ZERO = np.float32(0.0)
 
@@ -23,6 +23,7 @@ def add_messages(
     target: NDArray[np.int64],
     width: int,
     sums: NDArray[np.float32],
+    positive: NDArray[np.uint16],
 ) -> None:
     """Add ``max(nodes[u] + edges[a % R], 0)`` to ``sums[v]`` for every arc a = (u, v).
 
@@ -33,21 +34,26 @@ def add_messages(
         target: [E].
         width: Numbers in a row.
         sums: [T * width], changed.
+        positive: [E * width / LANES], written: a bit per number of a message, 1 where it is positive; empty if
+            nothing reads them.
     """
     vectors, zero, rows = width // LANES, splat(_ZERO), edges.size // width
+    keeps = positive.size > 0
     for e in range(rows):
         row = e * vectors
         for a in range(e, source.size, rows):
             read, written = source[a] * vectors, target[a] * vectors
             for i in range(vectors):
                 value = load(nodes, read + i) + load(edges, row + i)
-                store(sums, written + i, load(sums, written + i) + where_less(zero, value, value, zero))
+                bits = bits_less(zero, value)
+                store(sums, written + i, load(sums, written + i) + where_bits(bits, value, zero))
+                if keeps:
+                    positive[a * vectors + i] = bits
 
 
 @kernel
 def add_message_gradients(
-    nodes: NDArray[np.float32],
-    edges: NDArray[np.float32],
+    positive: NDArray[np.uint16],
     source: NDArray[np.int64],
     target: NDArray[np.int64],
     width: int,
@@ -58,8 +64,7 @@ def add_message_gradients(
     """Add the gradients of :func:`add_messages` to ``of_nodes``, and write ``of_edges``.
 
     Args:
-        nodes: As in :func:`add_messages`, as are ``edges``, ``source``, ``target`` and ``width``.
-        edges: See there.
+        positive: As in :func:`add_messages`, as are ``source``, ``target`` and ``width``.
         source: See there.
         target: See there.
         width: See there.
@@ -67,7 +72,7 @@ def add_message_gradients(
         of_nodes: [N * width], changed.
         of_edges: [R * width], overwritten.
     """
-    vectors, zero, rows = width // LANES, splat(_ZERO), edges.size // width
+    vectors, zero, rows = width // LANES, splat(_ZERO), of_edges.size // width
     for e in range(rows):
         row = e * vectors
         for i in range(vectors):
@@ -75,8 +80,7 @@ def add_message_gradients(
         for a in range(e, source.size, rows):
             read, summed = source[a] * vectors, target[a] * vectors
             for i in range(vectors):
-                value = load(nodes, read + i) + load(edges, row + i)
-                passed = where_less(zero, value, load(gradients, summed + i), zero)
+                passed = where_bits(positive[a * vectors + i], load(gradients, summed + i), zero)
                 store(of_nodes, read + i, load(of_nodes, read + i) + passed)
                 store(of_edges, row + i, load(of_edges, row + i) + passed)
 

@@ -206,3 +206,23 @@ def empty_vectors(count: int) -> NDArray[np.float32]:
     numbers = np.empty((count + 1) * LANES, np.float32)
     skipped = (_LINE - np.int64(numbers.ctypes.data) % _LINE) % _LINE // numbers.itemsize
     return numbers[skipped : skipped + count * LANES].reshape(count, LANES)
+
+
+@intrinsic
+def bits_less(typing_context: Any, left: Any, right: Any) -> Any:
+    """Return ``left < right`` as the bits of a uint16."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(builder.fcmp_ordered("<", *args), ir.IntType(LANES))
+
+    return types.uint16(left, right), generate
+
+
+@intrinsic
+def where_bits(typing_context: Any, bits: Any, chosen: Any, other: Any) -> Any:
+    """Return ``chosen`` where the bits of a uint16 are 1, else ``other``."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(builder.bitcast(args[0], ir.VectorType(ir.IntType(1), LANES)), args[1], args[2])
+
+    return chosen(types.uint16, chosen, other), generate

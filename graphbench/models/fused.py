@@ -105,9 +105,12 @@ class _ReluMessages(torch.autograd.Function):
     def forward(ctx: Any, nodes: Tensor, edges: Tensor, ends: Tensor, start: Tensor | None) -> Tensor:
         from graphbench.models._fused_cpu import add_messages
 
-        ctx.save_for_backward(nodes, edges, ends)
+        needed, width = any(ctx.needs_input_grad), nodes.shape[1]
+        positive = torch.empty(ends.shape[1] * width // LANES if needed else 0, dtype=torch.uint16)
+        ctx.save_for_backward(positive, ends)
+        ctx.shapes = (nodes.shape, edges.shape)
         sums, (source, target) = torch.zeros_like(nodes) if start is None else _copy(start), ends.numpy()
-        add_messages(_flat(nodes), _flat(edges), source, target, nodes.shape[1], _flat(sums))
+        add_messages(_flat(nodes), _flat(edges), source, target, width, _flat(sums), positive.numpy())
         return sums
 
     @staticmethod
@@ -115,11 +118,10 @@ class _ReluMessages(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, Tensor | None]:
         from graphbench.models._fused_cpu import add_message_gradients
 
-        nodes, edges, ends = ctx.saved_tensors
-        of_nodes, of_edges = torch.zeros_like(nodes), torch.empty_like(edges)
-        (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
-        inputs = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
-        add_message_gradients(*inputs, _flat(of_nodes), _flat(of_edges))
+        (positive, ends), (of_nodes, of_edges) = ctx.saved_tensors, (gradient.new_empty(s) for s in ctx.shapes)
+        source, target = ends.numpy()
+        inputs = (positive.numpy(), source, target, gradient.shape[1], _flat(gradient.contiguous()))
+        add_message_gradients(*inputs, _flat(of_nodes.zero_()), _flat(of_edges))
         return of_nodes, of_edges, None, gradient if ctx.needs_input_grad[3] else None
 
 
