@@ -1,8 +1,8 @@
 """A vector type for Numba, for the kernels of models on the CPU.
 
 Numba has no vector type, and its loops over arrays of unknown overlap compile to scalar code. Here a vector holds
-``LANES`` numbers: ``load``, ``store``, ``splat``, ``spread``, ``sqrt``, ``total``, ``where_less``, and ``+ - * /`` are
-each one LLVM instruction on whole vectors, on any processor; ``exponential`` is a polynomial.
+``LANES`` numbers. All functions of vectors, and ``+ - * /``, are one or two LLVM instructions on any processor, except
+for ``exponential``, a polynomial.
 """
 
 from __future__ import annotations
@@ -174,20 +174,6 @@ def sqrt(typing_context: Any, vector: Any) -> Any:
         return builder.call(function, args)
 
     return vector(vector), generate
-
-
-@intrinsic
-def total(typing_context: Any, vector: Any) -> Any:
-    """Return the sum of the numbers of a vector, in an order that the processor prefers."""
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind, name = _llvm_type(vector.dtype), f"llvm.vector.reduce.fadd.v{LANES}f{vector.dtype.bitwidth}"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind.element, [kind.element, kind]), name
-        )
-        return builder.call(function, [ir.Constant(kind.element, 0.0), args[0]], fastmath=("reassoc",))
-
-    return vector.dtype(vector), generate
 
 
 @intrinsic
