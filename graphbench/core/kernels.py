@@ -16,7 +16,7 @@ another stamp. Compiled functions release the GIL, so a process that generates f
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,7 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
 
 from graphbench.core.kernel_sources import sources_of
@@ -42,9 +42,28 @@ def kernel(function: _F) -> _F:
 def inner(function: _F) -> _F:
     """Compile a function that only compiled functions call: without its Python wrapper it compiles faster.
 
+    A function of integers is compiled once, and not again for each integer that a call writes as a constant.
     Calling such a function from Python crashes the interpreter.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    compiled = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    if hasattr(compiled, "get_call_template"):
+        _ignore_constant_integers(compiled)
+    return compiled
+
+
+def _ignore_constant_integers(dispatcher: Any) -> None:
+    """Let calls with a constant integer share the code that calls with an integer variable have."""
+    template_of = dispatcher.get_call_template
+
+    def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        return template_of(tuple(map(_without_constant, args)), {n: _without_constant(a) for n, a in kws.items()})
+
+    dispatcher.get_call_template = get_call_template
+
+
+def _without_constant(kind: Any) -> Any:
+    """Return the type int64 for the type of a constant integer, and every other type as it is."""
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
 
 
 def is_cached(function: Any) -> bool:

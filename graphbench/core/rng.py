@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +22,7 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _TWO_M53 = 2.0**-53
 
 
-@kernel
+@inner
 def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX1
     z = (z ^ (z >> _S27)) * _MIX2

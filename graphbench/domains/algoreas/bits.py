@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
@@ -48,13 +48,13 @@ def _leading_zeros(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@kernel
+@inner
 def highest_bit(word: np.uint64) -> int:
     """Return the position of the highest set bit of a ``uint64``, -1 if there is none."""
     return 63 - _leading_zeros(word)
 
 
-@kernel
+@inner
 def bit_of(node: int) -> np.uint64:
     """Return the word in which only the bit of ``node`` is set."""
     return ONE << (np.uint64(node) & _LOW6)

@@ -83,7 +83,7 @@ def make_forest(num_nodes: int, num_edges: int) -> Forest:
     )
 
 
-@kernel
+@inner
 def clear_forest(f: Forest) -> None:
     """Make every node an outermost blossom of one node, free and with dual 0."""
     n = f.num_nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import inner, kernel
+from graphbench.core.kernels import inner
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
 
 
@@ -43,7 +43,7 @@ def _greedy_size(neighbours: NDArray[np.uint64], candidates: np.uint64) -> int:
     return size
 
 
-@kernel
+@inner
 def first_maximum_clique(
     num_nodes: int,
     neighbours: NDArray[np.uint64],

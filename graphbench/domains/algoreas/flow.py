@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import below, seed
 
@@ -17,7 +17,7 @@ CAPACITY_STEP = 2.0**-22
 _CAPACITY_BOUND = 3 * 2**22
 
 
-@kernel
+@inner
 def _set_distances_to(
     sink: int,
     source: int,
@@ -43,7 +43,7 @@ def _set_distances_to(
                 tail += 1
 
 
-@kernel
+@inner
 def _push_along(path: NDArray[np.int64], length: int, residual: NDArray[np.int64]) -> tuple[int, int]:
     """Saturate the path of arcs; return the amount and the position of the first arc that is full."""
     amount = residual[path[0]]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.rng import below, uniform
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
 
@@ -20,20 +20,20 @@ ER, NWS, BA, DBA, PC, SBM = range(6)  # positions in graph_models.MODELS
 _ROUNDING = 1e-9  # so that a block of 0.29 * 100 nodes has 29
 
 
-@kernel
+@inner
 def link(adjacency: NDArray[np.uint64], u: int, v: int) -> None:
     """Add the edge between ``u`` and ``v``."""
     adjacency[u, v >> 6] |= bit_of(v)
     adjacency[v, u >> 6] |= bit_of(u)
 
 
-@kernel
+@inner
 def linked(adjacency: NDArray[np.uint64], u: int, v: int) -> bool:
     """Return whether there is an edge between ``u`` and ``v``."""
     return bool((adjacency[u, v >> 6] & bit_of(v)) != ZERO)
 
 
-@kernel
+@inner
 def _draw_erdos_renyi(state: NDArray[np.uint64], n: int, p: float, adjacency: NDArray[np.uint64]) -> None:
     for u in range(n):
         for v in range(u + 1, n):
@@ -41,7 +41,7 @@ def _draw_erdos_renyi(state: NDArray[np.uint64], n: int, p: float, adjacency: ND
                 link(adjacency, u, v)
 
 
-@kernel
+@inner
 def _draw_two_blocks(
     state: NDArray[np.uint64], n: int, parameters: NDArray[np.float64], adjacency: NDArray[np.uint64]
 ) -> None:
@@ -53,7 +53,7 @@ def _draw_two_blocks(
                 link(adjacency, u, v)
 
 
-@kernel
+@inner
 def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjacency: NDArray[np.uint64]) -> None:
     """Ring of n nodes, each joined to k // 2 on either side; each ring edge adds a chord with probability p.
 
@@ -82,7 +82,7 @@ def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjac
                 degree[w] += 1
 
 
-@kernel
+@inner
 def _draw_distinct(
     state: NDArray[np.uint64], pool: NDArray[np.int32], pool_size: int, count: int, targets: NDArray[np.int32]
 ) -> None:
@@ -100,7 +100,7 @@ def _draw_distinct(
             drawn += 1
 
 
-@kernel
+@inner
 def _draw_preferential(
     state: NDArray[np.uint64],
     n: int,
@@ -129,13 +129,13 @@ def _draw_preferential(
             size += 2
 
 
-@kernel
+@inner
 def _clear_table(table: NDArray[np.int32], mask: int) -> None:
     for slot in range(mask + 1):
         table[slot] = -1
 
 
-@kernel
+@inner
 def _put_in_table(table: NDArray[np.int32], mask: int, value: int) -> None:
     slot = value & mask
     perturb = value
@@ -149,7 +149,7 @@ def _put_in_table(table: NDArray[np.int32], mask: int, value: int) -> None:
         slot = (slot * 5 + 1 + perturb) & mask
 
 
-@kernel
+@inner
 def _read_table(table: NDArray[np.int32], mask: int, values: NDArray[np.int32]) -> int:
     count = 0
     for slot in range(mask + 1):
@@ -186,7 +186,7 @@ def order_as_python_set(values: NDArray[np.int32], count: int, table: NDArray[np
     _read_table(table, mask, values)
 
 
-@kernel
+@inner
 def _draw_new_neighbour_of(state: NDArray[np.uint64], adjacency: NDArray[np.uint64], target: int, source: int) -> int:
     """Return a neighbour of ``target``, uniform among the nodes not yet linked to ``source``, or -1."""
     words = adjacency.shape[1]
@@ -210,7 +210,7 @@ def _draw_new_neighbour_of(state: NDArray[np.uint64], adjacency: NDArray[np.uint
     return -1
 
 
-@kernel
+@inner
 def _draw_powerlaw_cluster(
     state: NDArray[np.uint64],
     n: int,
@@ -249,7 +249,7 @@ def _draw_powerlaw_cluster(
             size += 1
 
 
-@kernel
+@inner
 def draw_model(
     state: NDArray[np.uint64],
     model: int,

@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.rng import below, seed, shuffle, uniform
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.model_kernels import BA, DBA, PC, draw_model, link, linked
 
 
-@kernel
+@inner
 def _pick_model(state: NDArray[np.uint64], weights: NDArray[np.float64]) -> int:
     """Return a model with probability proportional to its weight."""
     total = 0.0
@@ -42,7 +42,7 @@ def _pick_model(state: NDArray[np.uint64], weights: NDArray[np.float64]) -> int:
     return model
 
 
-@kernel
+@inner
 def _find_components(
     adjacency: NDArray[np.uint64],
     nodes: NDArray[np.int64],
@@ -84,7 +84,7 @@ def _find_components(
     return components
 
 
-@kernel
+@inner
 def _join_components(
     state: NDArray[np.uint64],
     connect: int,
@@ -114,7 +114,7 @@ def _join_components(
         size += count
 
 
-@kernel
+@inner
 def _relabel(adjacency: NDArray[np.uint64], new_id: NDArray[np.int64], relabelled: NDArray[np.uint64]) -> int:
     """Write each edge once, at its smaller new id, into ``relabelled``, and return the number of edges."""
     n, words = adjacency.shape
@@ -135,7 +135,7 @@ def _relabel(adjacency: NDArray[np.uint64], new_id: NDArray[np.int64], relabelle
     return num_edges
 
 
-@kernel
+@inner
 def _write_edges(upper: NDArray[np.uint64], edges: NDArray[np.int32], at: int) -> None:
     n, words = upper.shape
     for u in range(n):
@@ -148,7 +148,7 @@ def _write_edges(upper: NDArray[np.uint64], edges: NDArray[np.int32], at: int) -
                 bits &= bits - ONE
 
 
-@kernel
+@inner
 def with_rows(edges: NDArray[np.int32], used: int, rows: int) -> NDArray[np.int32]:
     """Return a copy of the first ``used`` rows in an array of ``rows``."""
     copy = np.empty((rows, 2), np.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.neighbours import arc_lists, neighbour_lists
 from graphbench.domains.algoreas.bits import ONE, ZERO, adjacency_rows, contains, count, insert, lowest_bit, popcount
 from graphbench.domains.algoreas.steiner_tree import shortest_distances, slot_to_root
@@ -210,7 +210,7 @@ def _grow(origin: int, rows: NDArray[np.uint64], candidates: NDArray[np.uint64],
             candidates[w] &= rows[best, w]
 
 
-@kernel
+@inner
 def _comes_before(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     """Return whether a set is lexicographically smaller than another of the same size."""
     for w in range(first.shape[0]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.neighbours import neighbour_lists
 from graphbench.core.rng import below, seed
 from graphbench.domains.algoreas.weights import distinct_weights
@@ -18,7 +18,7 @@ NUM_TERMINALS = 3
 WEIGHT_SCALE = 10.0
 
 
-@kernel
+@inner
 def shortest_distances(
     source: int,
     start: NDArray[np.int64],
@@ -49,7 +49,7 @@ def shortest_distances(
     return distance
 
 
-@kernel
+@inner
 def slot_to_root(
     node: int,
     distance: NDArray[np.float64],
@@ -109,7 +109,7 @@ def steiner_tree(
     return (paths_over > 0) & (paths_over < NUM_TERMINALS)
 
 
-@kernel
+@inner
 def _draw_terminals(state: NDArray[np.uint64], num_nodes: int) -> NDArray[np.int64]:
     """Return ``int64[3]`` different nodes, uniform."""
     terminals = np.empty(NUM_TERMINALS, np.int64)

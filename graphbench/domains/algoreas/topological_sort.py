@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.core.rng import seed, shuffle
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.weights import distinct_weights
@@ -44,7 +44,7 @@ def orient_edges(
         arcs[row, 0], arcs[row, 1] = source, target
 
 
-@kernel
+@inner
 def _push(heap: NDArray[np.int64], size: int, node: int, priority: NDArray[np.float32]) -> None:
     """Add ``node`` to the heap of ``size`` nodes."""
     hole = size
@@ -57,7 +57,7 @@ def _push(heap: NDArray[np.int64], size: int, node: int, priority: NDArray[np.fl
     heap[hole] = node
 
 
-@kernel
+@inner
 def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> int:
     """Remove and return the node of smallest priority of the heap of ``size`` nodes."""
     smallest = int(heap[0])
@@ -77,7 +77,7 @@ def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> i
     return smallest
 
 
-@kernel
+@inner
 def _small_ranks(
     arcs: NDArray[np.int32],
     row_end: NDArray[np.int64],
@@ -115,7 +115,7 @@ def _small_ranks(
     return taken
 
 
-@kernel
+@inner
 def _large_ranks(
     arcs: NDArray[np.int32],
     row_end: NDArray[np.int64],
