@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,8 +22,11 @@ SETTINGS = {
     "peer package": PEER,
     "commands": "wall time of a fresh process from start to end, the interpreter's own start included",
     "kernels": "wall time of the first draw of 8 training graphs in a fresh process, imports of the generator included",
+    "cached dataset": "64 training graphs of algoreas/mst_easy, generated and compiled before the measurement",
     "first build": "wall time of building 64 validation graphs on 2 workers, which compile the parts side by side",
 }
+
+_LOADING = "splits = graphbench.Loader('algoreas/mst_easy', limit=64, root={root!r}, workers=1, progress=False).load()"
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
@@ -34,33 +38,68 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     yield from _pair("python -c pass", bare)
     yield from _pair("import graphbench", ours, theirs, ours_at_most(0.3))
     yield from _pair("graphbench --help", _wall_times([*_command(), "--help"], repeats), None, ours_at_most(0.5))
+    yield from _commands_and_loading(sizes(5, 1))
     for family in PEER_TASKS:
         yield from _kernels(f"algoreas/{family}_easy")
 
 
 def _pair(
-    what: str, ours: list[float], theirs: list[float] | None = None, target: Target | None = None
+    what: str,
+    ours: list[float],
+    theirs: list[float] | None = None,
+    target: Target | None = None,
+    note: str = "",
 ) -> Iterator[Row]:
     if not ours:
         yield Row(what, "s", None, target=target, note="the command failed; its message is above", failed=True)
         return
     n = {"ours": len(ours), **({"peer": len(theirs)} if theirs else {})}
     for name, pick in (("median", statistics.median), ("best", min)):
-        yield Row(f"{what}, {name}", "s", pick(ours), pick(theirs) if theirs else None, target=target, n=n)
+        yield Row(f"{what}, {name}", "s", pick(ours), pick(theirs) if theirs else None, target=target, n=n, note=note)
+
+
+def _commands_and_loading(repeats: int) -> Iterator[Row]:
+    """Yield the times of commands, and of loading and batching a cached dataset, with the import behind both."""
+    python = [sys.executable, "-c"]
+    with scratch_folder() as root:
+        load = f"import graphbench\n{_LOADING.format(root=str(root))}"
+        for what, command in (
+            ("graphbench list", [*_command(), "list", "--root", str(root)]),
+            ("graphbench info mst_easy", [*_command(), "info", "mst_easy", "--root", str(root)]),
+            ("import torch", [*python, "import torch"]),
+            ("import torch_geometric.data", [*python, "import torch_geometric.data"]),
+            ("load a cached dataset", [*python, load]),
+            ("load a cached dataset, first batch", [*python, f"{load}\nnext(iter(splits.train.batches(32)))"]),
+        ):
+            walls, cpus = _process_times(command, repeats)
+            note = f"{statistics.median(cpus):.2f} s of CPU time (median)" if cpus else ""
+            yield from _pair(what, walls, note=note)
 
 
 def _wall_times(command: Sequence[str], repeats: int) -> list[float]:
     """Return the wall seconds of ``repeats`` fresh processes, after one that fills the caches; none if it fails."""
-    times = []
+    return _process_times(command, repeats)[0]
+
+
+def _process_times(command: Sequence[str], repeats: int) -> tuple[list[float], list[float]]:
+    """Return the wall and the CPU seconds of fresh processes, as :func:`_wall_times`."""
+    times, cpu_times = [], []
     folder = Path(__file__).resolve().parent.parent if command[0] == sys.executable else Path("/")
     for _ in range(repeats + 1):
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), _cpu_of_children()
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder)
         times.append(time.perf_counter() - started)
+        cpu_times.append(_cpu_of_children() - cpu)
         if done.returncode != 0:
             print(done.stderr, file=sys.stderr)
-            return []
-    return times[1:]
+            return [], []
+    return times[1:], cpu_times[1:]
+
+
+def _cpu_of_children() -> float:
+    """Return the CPU seconds of all ended child processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _command() -> list[str]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from types import FunctionType
@@ -31,6 +32,7 @@ from graphbench.core.kernel_sources import sources_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _compiled_from: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()  # function -> its stamp when compiled
+_announcement: ContextVar[Callable[[], None] | None] = ContextVar("announcement", default=None)
 _LOCK_SECONDS = 30.0  # a process that holds the lock longer hangs; ignoring the lock at worst duplicates work
 
 
@@ -72,6 +74,24 @@ def is_cached(function: Any) -> bool:
     return index is not None and bool(index._load_index())
 
 
+@contextmanager
+def before_compiling(announce: Callable[[], None]) -> Iterator[None]:
+    """Call a function once, before the first kernel that the disk cache does not hold is compiled in the block."""
+    token = _announcement.set(announce)
+    try:
+        yield
+    finally:
+        _announcement.reset(token)
+
+
+def announce_compiling() -> None:
+    """Call the function given to :func:`before_compiling`, unless it was called already."""
+    announce = _announcement.get()
+    if announce is not None:
+        _announcement.set(None)
+        announce()
+
+
 def _compiled(function: _F, **options: Any) -> _F:
     try:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
@@ -110,11 +130,11 @@ class _Cache(IndexDataCacheFile):  # type: ignore[misc]
         """Return the compiled code of a key; None if the cache has none, or a file with the code of other sources."""
         for function, text in sources_of(self._dispatcher).functions.items():
             _compiled_from.setdefault(function, text)
-        loaded = super().load(key)
-        if loaded is None:
-            return None
-        held, data = loaded
-        return data if held == (self._source_stamp, key) else None
+        held, data = super().load(key) or (None, None)
+        if held == (self._source_stamp, key):
+            return data
+        announce_compiling()
+        return None
 
     def save(self, key: Any, data: Any) -> None:
         """Write compiled code to the cache and then list it in the index, under the lock of the cache.

@@ -59,6 +59,21 @@ def note(text: str) -> None:
     logger.info("%s", text)
 
 
+def announce(text: str, enabled: bool | None = None) -> None:
+    """Say in one line that work begins that takes long and shows no bar.
+
+    Args:
+        text: The line.
+        enabled: As for :func:`progress_bar`: True writes to standard error and False disables the line; None writes to
+            standard error if it is a terminal, and logs elsewhere.
+    """
+    if enabled is None and not sys.stderr.isatty():
+        note(text)
+    elif enabled is not False:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
 class _Bar:
     def __init__(self, total: float, label: str, unit: str) -> None:
         from rich.console import Console

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +13,13 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.sections import MeasuredScores, MeasuredTask, Numbers
 from graphbench.core.progress import Progress
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
 
 _WHOLE = 50_000  # samples: larger splits are scored in part
 _LABEL_SHARDS = 8  # units of work of a labeller per split, where labels are costly and not recorded
@@ -89,6 +92,8 @@ def measured_task(
     """
     task, counts = task_of(card), Counts.of(card, samples)
     if task.reads_training:
+        from graphbench.data.batches.dataset import GraphDataset  # with PyTorch Geometric, which checks do without
+
         path = ensure_split(card, "train", root, progress=progress)
         task.facts = task.training_facts(GraphDataset(card, "train", path))
     train = _training_samples(card, root, counts, progress)
@@ -131,6 +136,8 @@ def _training_samples(card: Card, root: Path, counts: Counts, progress: bool | N
 
 
 def _open(card: Card, split: str, root: Path, size: int, progress: bool | None) -> GraphDataset:
+    from graphbench.data.batches.dataset import GraphDataset
+
     limit = None if size == card.split(split).count else size
     path = ensure_split(card, split, root, limit, workers=1, progress=progress)
     return GraphDataset(card, split, path, limit=limit)

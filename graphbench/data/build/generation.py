@@ -26,9 +26,10 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError, StoreError
 from graphbench.core.files import clear_errors, file_lock, make_work_folder, refuse_link, remove_strays, require_space
+from graphbench.core.kernels import announce_compiling, before_compiling
 from graphbench.core.plugins import MAIN, plugin_targets
 from graphbench.core.processes.pool import Pool
-from graphbench.core.progress import Progress, progress_bar
+from graphbench.core.progress import Progress, announce, progress_bar
 from graphbench.data.arrays.hashing import sample_hashes, samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.labelling import LabelTask, label_samples
@@ -56,12 +57,14 @@ from graphbench.data.store.shards import (
     shard_hashes,
     write_split,
 )
+from graphbench.data.store.split_files import find_labels, split_arrays
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _LOG = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 1000
+COMPILING = "compiling kernels at the first use on this machine, which takes some seconds once"
 
 Shard = tuple[int, int]
 Task = SplitTask | LabelTask
@@ -127,7 +130,8 @@ class SplitBuilder:
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
         """Draw all samples, resolve duplicates, and write ``target``; return facts for the manifest."""
         try:
-            return self._build(target, pool, progress)
+            with before_compiling(partial(announce, f"{self.card.address}: {COMPILING}", progress)):
+                return self._build(target, pool, progress)
         except GenerationError as error:
             raise GenerationError(f"{self.card.address} {self.split}: {error}") from error
 
@@ -167,6 +171,8 @@ class SplitBuilder:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
         if pool is not None and pool.shares_caches:
             jobs = [job for job in self.task.maker.compile_jobs if not job.is_done()]
+            if len(jobs) > 1:
+                announce_compiling()
             for job in jobs if len(jobs) > 1 else ():
                 pool.submit(job.run, self.parameters, name="compiling a kernel")
             while pool.completed():  # failed jobs are ignored: missing kernels are compiled below
@@ -305,11 +311,6 @@ def ensure_split(
         task = LabelTask(card, labeller, split, path)
         ensure(task, folder=label_folder(card, labeller, folder), about=about_labels(card, labeller), **options)
     if len(card.labellers) > 1:
-        from graphbench.data.store.split_files import (  # with torch, which generation does without
-            find_labels,
-            split_arrays,
-        )
-
         _, arrays = split_arrays(card, path, find_labels(card, split, path, count), count)
         of_graphs = [f.name for f in card.label_features if f.location is Location.GRAPH and f.kind is not Kind.TEXT]
         require_agreement(card, split, {name: arrays[name] for name in of_graphs})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Kind, Location
@@ -82,7 +82,8 @@ def objects_hash(graphs: Iterable[Any]) -> str:
 
 
 def _add_value(digest: Any, name: str, value: Any) -> None:
-    if isinstance(value, torch.Tensor):
+    torch = sys.modules.get("torch")  # a tensor exists only where torch was imported
+    if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().to_dense() if value.layout != torch.strided else value.detach()
         value = value.float().cpu().numpy() if value.dtype == torch.bfloat16 else value.cpu().numpy()
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
