@@ -11,7 +11,8 @@ import numpy as np
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.representations import Representation
 from graphbench.domains.sat.formulas import IS_CLAUSE, NEGATED, formulas_of
-from graphbench.domains.sat.graphs import CLAUSE, FormulaGraphs, GraphKind, graphs_of_formulas
+from graphbench.domains.sat.graph_kernels import CLAUSE
+from graphbench.domains.sat.graphs import FormulaGraphs, GraphKind, graphs_of_formulas
 
 
 def _derive(kind: GraphKind, samples: Samples) -> Samples:
