@@ -206,6 +206,7 @@ print(hashlib.sha256(json.dumps([trial.to_json() for trial in trials]).encode())
 """
 
 
+@pytest.mark.slow  # the frozen search of tests/parity is the quick check
 def test_the_same_seed_gives_the_same_trials_in_every_process() -> None:
     """Python's hashes of strings differ between processes, and so do orders of sets."""
     script = _SCRIPT.format(folder=str(Path(__file__).parents[1]))
