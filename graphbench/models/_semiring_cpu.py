@@ -1,8 +1,8 @@
 """Products and closures of matrices in the semirings (max, min) and (max, +), compiled for the CPU.
 
-A batch is float32 [M, n, n], matrices of one size, of which each uses its first rows and columns alone. Right factors
-are copied to panels of ``LANES`` columns, whose rows are neighbours in memory, so that a panel stays in the first-level
-cache while all rows of the left factor pass over it.
+The matrices of a batch are packed: float32 [P, C] holds one row per ordered pair (u, v) of nodes of one graph, row by
+row and graph after graph, and one column per channel; every graph has C matrices. A kernel takes one channel of one
+graph at a time, as a matrix in the first-level or second-level cache, whose rows are vectors.
 """
 
 from __future__ import annotations
@@ -18,57 +18,82 @@ _NONE = np.float32(-1.0)
 
 
 @inner
-def _fill_panels(matrix: NDArray[np.float32], size: int, panels: NDArray[np.float32]) -> None:
-    """Copy ``matrix[:size, :size]`` to panels [ceil(size / LANES) * size, LANES], with the lowest value beyond it."""
-    for panel in range((size + LANES - 1) // LANES):
-        first = panel * LANES
-        width = min(LANES, size - first)
-        for w in range(size):
-            row = panel * size + w
-            for lane in range(width):
-                panels[row, lane] = matrix[w, first + lane]
-            for lane in range(width, LANES):
-                panels[row, lane] = _LOWEST
+def _fill_rows(
+    values: NDArray[np.float32], first: int, channel: int, size: int, rows: NDArray[np.float32]
+) -> None:
+    """Copy one matrix to rows of vectors, [size * ceil(size / LANES), LANES], with the lowest value beyond them."""
+    vectors = (size + LANES - 1) // LANES
+    for u in range(size):
+        for v in range(size):
+            rows[u * vectors + v // LANES, v % LANES] = values[first + u * size + v, channel]
+        for v in range(size, vectors * LANES):
+            rows[u * vectors + v // LANES, v % LANES] = _LOWEST
+
+
+@inner
+def _fill_panels(
+    values: NDArray[np.float32], first: int, channel: int, size: int, panels: NDArray[np.float32]
+) -> None:
+    """Copy one matrix to panels of ``LANES`` columns, [ceil(size / LANES) * size, LANES], one after the other.
+
+    The rows of a panel are neighbours in memory, so that a panel stays in the cache while the rows of the left factor
+    pass over it.
+    """
+    for w in range(size):
+        row = first + w * size
+        for v in range(size):
+            panels[v // LANES * size + w, v % LANES] = values[row + v, channel]
+        for v in range(size, (size + LANES - 1) // LANES * LANES):
+            panels[v // LANES * size + w, v % LANES] = _LOWEST
 
 
 @kernel
 def products(
     left: NDArray[np.float32],
     right: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    sums: NDArray[np.bool_],
+    nodes: NDArray[np.int64],
+    minima: int,
     out: NDArray[np.float32],
     middles: NDArray[np.int16],
 ) -> None:
     """Write ``out[u, v] = max over w of op(left[u, w], right[w, v])`` of every matrix, and the first such w.
 
     Args:
-        left: [M, n, n].
-        right: [M, n, n].
-        sizes: [M], rows and columns in use.
-        sums: [M], whether ``op`` is the sum; otherwise it is the minimum.
-        out: [M, n, n], overwritten in the rows and columns in use.
-        middles: [M, n, n], overwritten likewise; of no matrices if nobody reads the positions.
+        left: [P, C].
+        right: [P, C].
+        nodes: [B], the nodes of every graph; the sum of their squares is P.
+        minima: The channels, the first ones, whose ``op`` is the minimum; in the others it is the sum.
+        out: [P, C], overwritten.
+        middles: [P * C], overwritten, graph by graph and channel by channel; empty if nobody reads the positions.
     """
-    n = left.shape[1]
-    panels = empty_vectors((n + LANES - 1) // LANES * n + 1)
-    results, places = empty_vectors(4), empty_vectors(4)
-    for m in range(left.shape[0]):
-        size = sizes[m]
-        _fill_panels(right[m], size, panels)
-        for panel in range((size + LANES - 1) // LANES):
-            for u in range(0, size, 4):
-                rows = min(4, size - u)
-                if middles.shape[0]:
-                    _four_rows_with_places(left[m], u, rows, panels, panel * size, size, sums[m], results, places)
-                else:
-                    _four_rows(left[m], u, rows, panels, panel * size, size, sums[m], results)
-                first = panel * LANES
-                for i in range(rows):
-                    for lane in range(min(LANES, size - first)):
-                        out[m, u + i, first + lane] = results[i, lane]
-                        if middles.shape[0]:
-                            middles[m, u + i, first + lane] = np.int16(places[i, lane])
+    most = nodes.max() if nodes.size else 0
+    vectors = (most + LANES - 1) // LANES
+    panels, factors = empty_vectors(vectors * most + 1), np.empty((most, most), np.float32)
+    results, places, first = empty_vectors(4), empty_vectors(4), 0
+    for size in nodes:
+        for channel in range(left.shape[1]):
+            _fill_panels(right, first, channel, size, panels)
+            for u in range(size):
+                for w in range(size):
+                    factors[u, w] = left[first + u * size + w, channel]
+            written = first * left.shape[1] + channel * size * size
+            for panel in range((size + LANES - 1) // LANES):
+                column = panel * LANES
+                for u in range(0, size, 4):
+                    rows = min(4, size - u)
+                    if middles.size:
+                        _four_rows_with_places(
+                            factors, u, rows, panels, panel * size, size, channel >= minima, results, places
+                        )
+                    else:
+                        _four_rows(factors, u, rows, panels, panel * size, size, channel >= minima, results)
+                    for i in range(rows):
+                        begin = (u + i) * size + column
+                        for lane in range(min(LANES, size - column)):
+                            out[first + begin + lane, channel] = results[i, lane]
+                            if middles.size:
+                                middles[written + begin + lane] = np.int16(places[i, lane])
+        first += size * size
 
 
 @inner
@@ -148,8 +173,8 @@ def _four_rows_with_places(
 def product_gradients(
     left: NDArray[np.float32],
     right: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    sums: NDArray[np.bool_],
+    nodes: NDArray[np.int64],
+    minima: int,
     middles: NDArray[np.int16],
     gradients: NDArray[np.float32],
     of_left: NDArray[np.float32],
@@ -158,63 +183,83 @@ def product_gradients(
     """Add to ``of_left`` and ``of_right`` the gradients of :func:`products`, which go to the positions of the maxima.
 
     A minimum passes its gradient to the smaller factor, and one half to each of two equal factors.
+
+    Args:
+        left: As in :func:`products`, as are ``right``, ``nodes``, ``minima`` and ``middles``.
+        right: See there.
+        nodes: See there.
+        minima: See there.
+        middles: See there.
+        gradients: [P, C], the gradients of ``out``.
+        of_left: [P, C], changed.
+        of_right: [P, C], changed.
     """
-    for m in range(left.shape[0]):
-        size = sizes[m]
+    first, channels = 0, left.shape[1]
+    for size in nodes:
         for u in range(size):
             for v in range(size):
-                w, gradient = middles[m, u, v], gradients[m, u, v]
-                if sums[m]:
-                    of_left[m, u, w] += gradient
-                    of_right[m, w, v] += gradient
-                elif left[m, u, w] < right[m, w, v]:
-                    of_left[m, u, w] += gradient
-                elif right[m, w, v] < left[m, u, w]:
-                    of_right[m, w, v] += gradient
-                else:
-                    of_left[m, u, w] += _HALF * gradient
-                    of_right[m, w, v] += _HALF * gradient
+                pair = u * size + v
+                for channel in range(channels):
+                    w = middles[first * channels + channel * size * size + pair]
+                    gradient = gradients[first + pair, channel]
+                    at_left, at_right = first + u * size + w, first + w * size + v
+                    if channel >= minima:
+                        of_left[at_left, channel] += gradient
+                        of_right[at_right, channel] += gradient
+                    else:
+                        share = _share(left[at_left, channel], right[at_right, channel])
+                        of_left[at_left, channel] += share * gradient
+                        of_right[at_right, channel] += (np.float32(1.0) - share) * gradient
+        first += size * size
+
+
+@inner
+def _share(left: np.float32, right: np.float32) -> np.float32:
+    """Return the share of the gradient of a minimum that its left argument receives."""
+    if left < right:
+        return np.float32(1.0)
+    return _ZERO if right < left else _HALF
 
 
 @kernel
 def closures(
     values: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    sums: NDArray[np.bool_],
+    nodes: NDArray[np.int64],
+    minima: int,
     out: NDArray[np.float32],
     middles: NDArray[np.int16],
 ) -> None:
-    """Write the best value over all walks from u to v of the product of their steps, of every matrix.
+    """Write the largest value of a walk from u to v, the product of the walk's steps, of every matrix.
 
     Floyd and Warshall's algorithm: stage w lets walks pass through w. ``middles`` holds the last stage that raised a
     value, -1 where the step from u to v is the best walk.
 
     Args:
-        values: [M, n, n]; where walks add, no value is above 0.
-        sizes: [M], rows and columns in use.
-        sums: [M], whether walks add their steps; otherwise they take the minimum.
-        out: [M, n, n], overwritten in the rows and columns in use.
-        middles: [M, n, n], overwritten likewise; of no matrices if nobody reads the stages.
+        values: [P, C]; where walks add their steps, no value is above 0.
+        nodes: As in :func:`products`.
+        minima: The channels, the first ones, whose walks take the minimum of their steps; in the others walks add them.
+        out: [P, C], overwritten.
+        middles: As in :func:`products`.
     """
-    n = values.shape[1]
-    most = (n + LANES - 1) // LANES
-    rows, stages = empty_vectors(n * most + 1), empty_vectors(n * most + 1)
-    for m in range(values.shape[0]):
-        size = sizes[m]
+    most = nodes.max() if nodes.size else 0
+    count = (most + LANES - 1) // LANES * most + 1
+    rows, stages, first = empty_vectors(count), empty_vectors(count), 0
+    for size in nodes:
         vectors = (size + LANES - 1) // LANES
-        for u in range(size):
-            for v in range(vectors * LANES):
-                rows[u * vectors + v // LANES, v % LANES] = values[m, u, v] if v < size else _LOWEST
-                stages[u * vectors + v // LANES, v % LANES] = _NONE
-        if middles.shape[0]:
-            _close_with_stages(rows, stages, size, vectors, sums[m])
-        else:
-            _close(rows, size, vectors, sums[m])
-        for u in range(size):
-            for v in range(size):
-                out[m, u, v] = rows[u * vectors + v // LANES, v % LANES]
-                if middles.shape[0]:
-                    middles[m, u, v] = np.int16(stages[u * vectors + v // LANES, v % LANES])
+        for channel in range(values.shape[1]):
+            _fill_rows(values, first, channel, size, rows)
+            if middles.size:
+                stages[: size * vectors] = _NONE
+                _close_with_stages(rows, stages, size, vectors, channel >= minima)
+            else:
+                _close(rows, size, vectors, channel >= minima)
+            written = first * values.shape[1] + channel * size * size
+            for u in range(size):
+                for v in range(size):
+                    out[first + u * size + v, channel] = rows[u * vectors + v // LANES, v % LANES]
+                    if middles.size:
+                        middles[written + u * size + v] = np.int16(stages[u * vectors + v // LANES, v % LANES])
+        first += size * size
 
 
 @inner
@@ -253,53 +298,71 @@ def _close_with_stages(
 @kernel
 def closure_gradients(
     out: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    sums: NDArray[np.bool_],
+    nodes: NDArray[np.int64],
+    minima: int,
     middles: NDArray[np.int16],
     gradients: NDArray[np.float32],
+    of_values: NDArray[np.float32],
 ) -> None:
-    """Turn the gradients of closures into the gradients of their steps, in place.
+    """Write the gradients of the steps of :func:`closures`.
 
     A value that stage w raised last is the product of the closure's values from u to w and from w to v, which earlier
     stages raised last; so the stages are gone through backwards. A minimum passes its gradient to the smaller value,
     and one half to each of two equal values.
 
     Args:
-        out: [M, n, n], the closures.
-        sizes: [M].
-        sums: [M].
-        middles: [M, n, n], from :func:`closures`.
-        gradients: [M, n, n], changed.
+        out: As in :func:`closures`, as are ``nodes``, ``minima`` and ``middles``.
+        nodes: See there.
+        minima: See there.
+        middles: See there.
+        gradients: [P, C], the gradients of ``out``.
+        of_values: [P, C], overwritten.
     """
-    n = out.shape[1]
-    starts, pairs = np.empty(n + 2, np.int64), np.empty(n * n, np.int64)
-    for m in range(out.shape[0]):
-        size = sizes[m]
-        starts[: size + 2] = 0
-        for u in range(size):
-            for v in range(size):
-                starts[middles[m, u, v] + 2] += 1
-        for w in range(size):
-            starts[w + 2] += starts[w + 1]
-        for u in range(size):
-            for v in range(size):
-                w = middles[m, u, v]
-                pairs[starts[w + 1]] = u * size + v
-                starts[w + 1] += 1
-        for position in range(size * size - 1, -1, -1):
-            u, v = divmod(pairs[position], size)
-            w = middles[m, u, v]
-            if w < 0:
-                break
-            gradient = gradients[m, u, v]
-            gradients[m, u, v] = _ZERO
-            if sums[m]:
-                gradients[m, u, w] += gradient
-                gradients[m, w, v] += gradient
-            elif out[m, u, w] < out[m, w, v]:
-                gradients[m, u, w] += gradient
-            elif out[m, w, v] < out[m, u, w]:
-                gradients[m, w, v] += gradient
-            else:
-                gradients[m, u, w] += _HALF * gradient
-                gradients[m, w, v] += _HALF * gradient
+    most = nodes.max() if nodes.size else 0
+    starts, pairs, first, channels = np.empty(most + 2, np.int64), np.empty(most * most, np.int64), 0, out.shape[1]
+    closed, passed = np.empty((most, most), np.float32), np.empty((most, most), np.float32)
+    for size in nodes:
+        for channel in range(channels):
+            stages = middles[first * channels + channel * size * size :][: size * size]
+            _sort_by_stage(stages, size, starts, pairs)
+            for u in range(size):
+                for v in range(size):
+                    closed[u, v] = out[first + u * size + v, channel]
+                    passed[u, v] = gradients[first + u * size + v, channel]
+            for position in range(size * size - 1, starts[0] - 1, -1):
+                u, v = divmod(pairs[position], size)
+                w, gradient = stages[pairs[position]], passed[u, v]
+                passed[u, v] = _ZERO
+                if channel >= minima:
+                    passed[u, w] += gradient
+                    passed[w, v] += gradient
+                else:
+                    share = _share(closed[u, w], closed[w, v])
+                    passed[u, w] += share * gradient
+                    passed[w, v] += (np.float32(1.0) - share) * gradient
+            for u in range(size):
+                for v in range(size):
+                    of_values[first + u * size + v, channel] = passed[u, v]
+        first += size * size
+
+
+@inner
+def _sort_by_stage(
+    stages: NDArray[np.int16], size: int, starts: NDArray[np.int64], pairs: NDArray[np.int64]
+) -> None:
+    """Write the numbers of pairs in the order of their stages; ``starts[0]`` receives the count of pairs without one.
+
+    Args:
+        stages: [size * size], -1 to size - 1.
+        size: Nodes.
+        starts: [size + 2], overwritten; ``starts[w + 1]`` is the end of stage w.
+        pairs: [size * size], overwritten.
+    """
+    starts[: size + 2] = 0
+    for stage in stages:
+        starts[stage + 2] += 1
+    for w in range(1, size + 2):
+        starts[w] += starts[w - 1]
+    for pair in range(size * size):
+        pairs[starts[stages[pair] + 1]] = pair
+        starts[stages[pair] + 1] += 1

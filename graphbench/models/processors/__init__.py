@@ -1,7 +1,19 @@
 """Processors of sparse graphs. Importing this package registers the built-in ones."""
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
-from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, graphconv, gt, mlp, staged, typed
+from graphbench.models.processors import (
+    bipartite,
+    deepsets,
+    gat,
+    gcn,
+    gin,
+    graphconv,
+    gt,
+    mlp,
+    pair_states,
+    staged,
+    typed,
+)
 from graphbench.models.processors.base import (
     Context,
     Processed,
@@ -27,6 +39,7 @@ __all__ = [
     "gt",
     "inputs_read",
     "mlp",
+    "pair_states",
     "processor_class",
     "processor_names",
     "read_options",

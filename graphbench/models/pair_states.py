@@ -1,0 +1,156 @@
+"""All ordered pairs of nodes of the graphs of a batch, packed: one row per pair, row by row and graph after graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbench.models.graphs import Layout
+
+
+@dataclass(frozen=True)
+class PairLayout:
+    """The positions of the pairs of nodes of each graph; ``P`` is the sum of the squared numbers of nodes.
+
+    The pair (u, v) of a graph with n nodes, whose nodes are counted from 0 and whose pairs begin at row p, has the row
+    ``p + u * n + v``.
+
+    Attributes:
+        counts: int64 [B], nodes per graph, on the CPU.
+        device: Where the positions are.
+    """
+
+    counts: NDArray[np.int64]
+    device: torch.device
+
+    @classmethod
+    def of(cls, layout: Layout) -> PairLayout:
+        """Return the pairs of a batch; on a device the caller waits for the sizes of the graphs."""
+        return cls(layout.sizes.cpu().numpy(), layout.edge_index.device)
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes of the largest graph; 0 without graphs."""
+        return int(self.counts.max()) if len(self.counts) else 0
+
+    @property
+    def size(self) -> int:
+        """P."""
+        return int((self.counts**2).sum())
+
+    @property
+    def same_size(self) -> int | None:
+        """The number of nodes of every graph; None if graphs differ."""
+        return int(self.counts[0]) if len(self.counts) and bool((self.counts == self.counts[0]).all()) else None
+
+    @cached_property
+    def _arrays(self) -> dict[str, Tensor]:
+        squares, ends = self.counts**2, np.cumsum(self.counts**2)
+        first = np.repeat(ends - squares, squares)
+        sizes = np.repeat(self.counts, squares)
+        inside = np.arange(self.size) - first
+        rows, columns = inside // np.maximum(sizes, 1), inside % np.maximum(sizes, 1)
+        nodes = np.repeat(np.cumsum(self.counts) - self.counts, squares)
+        arrays = {
+            "first_of_graph": first,
+            "sizes": sizes,
+            "columns": columns,
+            "first_of_row": first + rows * sizes,
+            "tails": nodes + rows,
+            "heads": nodes + columns,
+            "transposed": first + columns * sizes + rows,
+        }
+        return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
+
+    @property
+    def first_of_graph(self) -> Tensor:
+        """int64 [P], the first row of each pair's graph."""
+        return self._arrays["first_of_graph"]
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 [P], the number of nodes of each pair's graph."""
+        return self._arrays["sizes"]
+
+    @property
+    def columns(self) -> Tensor:
+        """int64 [P], the second node of each pair, counted within its graph."""
+        return self._arrays["columns"]
+
+    @property
+    def first_of_row(self) -> Tensor:
+        """int64 [P], the row of the pair (u, 0) for every pair (u, v)."""
+        return self._arrays["first_of_row"]
+
+    @property
+    def tails(self) -> Tensor:
+        """int64 [P], the first node of each pair, counted through the batch."""
+        return self._arrays["tails"]
+
+    @property
+    def heads(self) -> Tensor:
+        """int64 [P], the second node of each pair, counted through the batch."""
+        return self._arrays["heads"]
+
+    @cached_property
+    def loops(self) -> Tensor:
+        """int64 [N], the row of the pair (v, v) of every node."""
+        firsts = np.repeat(np.cumsum(self.counts**2) - self.counts**2, self.counts)
+        inside = np.arange(int(self.counts.sum())) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        return torch.from_numpy(firsts + inside * (np.repeat(self.counts, self.counts) + 1)).to(self.device)
+
+    def rows_of(self, ends: Tensor, layout: Layout) -> Tensor:
+        """Return the rows int64 [E] of the pairs ``ends`` int64 [2, E] of nodes, which are counted through the batch."""
+        graph = layout.graph[ends[0]]
+        sizes = layout.sizes
+        firsts = torch.cumsum(sizes**2, 0) - sizes**2
+        tails, heads = layout.local(ends[0]), layout.local(ends[1])
+        return firsts[graph] + tails * sizes[graph] + heads
+
+    def transposed(self, values: Tensor) -> Tensor:
+        """Return ``values`` [P, d] with the row of (v, u) in the place of (u, v)."""
+        n = self.same_size
+        if n is not None:
+            return values.view(-1, n, n, values.shape[1]).transpose(1, 2).reshape(values.shape)
+        return values.index_select(0, self._arrays["transposed"])
+
+    def through(self, w: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return for every pair (u, v) the rows of (u, w) and (w, v), int64 [P], and whether its graph has a node w."""
+        there = self.sizes > w
+        first = torch.where(there, self.first_of_row + w, 0)
+        second = torch.where(there, self.first_of_graph + w * self.sizes + self.columns, 0)
+        return first, second, there
+
+    def of_tails(self, nodes: Tensor) -> Tensor:
+        """Return ``nodes`` [N, d] repeated for the pairs that each node begins, [P, d]."""
+        n = self.same_size
+        if n is not None:
+            return nodes.view(-1, n, 1, nodes.shape[1]).expand(-1, -1, n, -1).reshape(-1, nodes.shape[1])
+        return nodes.index_select(0, self.tails)
+
+    def of_heads(self, nodes: Tensor) -> Tensor:
+        """Return ``nodes`` [N, d] repeated for the pairs that each node ends, [P, d]."""
+        n = self.same_size
+        if n is not None:
+            return nodes.view(-1, 1, n, nodes.shape[1]).expand(-1, n, -1, -1).reshape(-1, nodes.shape[1])
+        return nodes.index_select(0, self.heads)
+
+    def pooled(self, values: Tensor, kind: str) -> Tensor:
+        """Return the ``mean`` or ``max`` of the pairs that end at every node, [N, d], of ``values`` [P, d]."""
+        n = self.same_size
+        if n is not None:
+            square = values.view(-1, n, n, values.shape[1])
+            result = square.amax(1) if kind == "max" else square.mean(1)
+            return result.reshape(-1, values.shape[1])
+        nodes = int(self.counts.sum())
+        if kind == "max":
+            low = values.new_full((nodes, values.shape[1]), -torch.inf)
+            return low.scatter_reduce(0, self.heads.unsqueeze(1).expand_as(values), values, "amax")
+        total = values.new_zeros(nodes, values.shape[1]).index_add(0, self.heads, values)
+        sizes = torch.from_numpy(np.repeat(self.counts, self.counts)).to(values)
+        return total / sizes.unsqueeze(1)

@@ -1,0 +1,161 @@
+"""A processor whose states are the ordered pairs of the nodes of a graph, combined in semirings.
+
+A graph of n nodes has n^2 states. A layer combines the pairs (u, w) and (w, v) over all nodes w in the semirings
+(max, min) and (max, +), once (``triangle``) or along walks of any length (``closure``), which no number of layers of
+message passing does on graphs of any size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from graphbench.core.validation import StrictModel
+from graphbench.models.config import ModelConfig
+from graphbench.models.pair_states import PairLayout
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
+from graphbench.models.semirings import semiring_closure, semiring_product
+
+_MATRICES = 6  # arrays of the model's width that a layer holds for every pair
+
+
+class PairOptions(StrictModel):
+    """The settings of ``pairs`` below ``options`` in a model's configuration.
+
+    Attributes:
+        closure: Channels that are closed under walks.
+        triangle: Channels of one product of pairs.
+        minima: Share of these channels in the semiring (max, min); the others are in (max, +).
+        pools: How the pairs that end at a node are pooled for the pairs of this node.
+        order: Whether the states see which of their nodes has the smaller number.
+        recurrent: Whether one layer is applied as often as a graph's size asks for, in place of ``layers`` layers.
+    """
+
+    closure: int = Field(default=16, ge=0)
+    triangle: int = Field(default=0, ge=0)
+    minima: float = Field(default=0.5, ge=0.0, le=1.0)
+    pools: tuple[Literal["mean", "max"], ...] = ()
+    order: bool = False
+    recurrent: bool = False
+
+
+class PairLayer(nn.Module):
+    """The update of all pairs: a network of the pair, its reverse, closures, products and pools."""
+
+    def __init__(self, width: int, options: PairOptions, *, recall: bool = False) -> None:
+        super().__init__()
+        self.closure, self.triangle, self.pools = options.closure, options.triangle, options.pools
+        self.closure_minima = round(options.minima * options.closure)
+        self.triangle_minima = round(options.minima * options.triangle)
+        self.hidden = 2 * width
+        columns = options.closure + 2 * options.triangle + self.hidden
+        self.direct = nn.Linear(width * (2 if recall else 1), columns)
+        self.reverse = nn.Linear(width, columns, bias=False)
+        combined = options.closure + options.triangle
+        self.combined = nn.Linear(combined, self.hidden, bias=False) if combined else None
+        pooled = width * len(options.pools)
+        self.tails = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
+        self.heads = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
+        self.out = nn.Linear(self.hidden, width * (2 if recall else 1))
+
+    def forward(self, pairs: Tensor, layout: PairLayout, start: Tensor | None = None) -> Tensor:
+        """Return the updated pairs [P, h]; ``start`` [P, h] are the first states, which recurrent layers read again."""
+        seen = pairs if start is None else torch.cat([pairs, start], dim=1)
+        columns = self.direct(seen) + layout.transposed(self.reverse(pairs))
+        closed, left, right, hidden = columns.split([self.closure, self.triangle, self.triangle, self.hidden], dim=1)
+        combined = []
+        if self.closure:
+            bottlenecks, lengths = closed.split([self.closure_minima, self.closure - self.closure_minima], dim=1)
+            steps = torch.cat([bottlenecks, -F.softplus(lengths)], dim=1)
+            combined.append(semiring_closure(steps, layout, self.closure_minima))
+        if self.triangle:
+            combined.append(semiring_product(left, right, layout, self.triangle_minima))
+        if self.combined is not None:
+            hidden = hidden + self.combined(torch.cat(combined, dim=1))
+        if self.tails is not None and self.heads is not None:
+            pooled = torch.cat([layout.pooled(pairs, kind) for kind in self.pools], dim=1)
+            hidden = hidden + layout.of_tails(self.tails(pooled)) + layout.of_heads(self.heads(pooled))
+        update = self.out(torch.relu(hidden))
+        if start is None:
+            result: Tensor = pairs + update
+            return result
+        value, gate = update.chunk(2, dim=1)
+        return torch.lerp(pairs, value, torch.sigmoid(gate))
+
+
+@register_processor("pairs")
+class PairProcessor(Processor):
+    """States of all ordered pairs of nodes of a graph, see :class:`PairOptions`."""
+
+    supports_edge_tokens = True
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        super().__init__(config, context)
+        self.options = read_options(PairOptions, config)
+        width = config.hidden
+        self.directed = context.directed
+        self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
+        self.tails, self.heads, self.own = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.order = nn.Parameter(torch.zeros(2, width)) if self.options.order else None
+        self.start = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width))
+        recurrent = self.options.recurrent
+        layers = 1 if recurrent else config.layers
+        self.layers = nn.ModuleList(PairLayer(width, self.options, recall=recurrent) for _ in range(layers))
+        self.of_nodes = nn.Linear(3 * width, width)
+        self.of_edges = nn.Linear(2 * width if context.directed else width, width) if context.edge_tokens else None
+
+    def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the pairs of each graph, times the arrays that a layer holds at once."""
+        return _MATRICES * nodes**2
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes, and the processed edges where they are tokens."""
+        layout = PairLayout.of(state.layout)
+        pairs = self._first(state, layout)
+        start = pairs if self.options.recurrent else None
+        for _ in range(self._steps(layout) if self.options.recurrent else 1):
+            for layer in self.layers:
+                pairs = layer(pairs, layout, start)
+        return Processed(self._nodes(state, pairs, layout), self._edges(state, pairs, layout))
+
+    def _steps(self, layout: PairLayout) -> int:
+        """Return the number of steps: 2 log2 n when scoring, at least half as many, drawn at random, in training."""
+        steps = max(2, math.ceil(2 * math.log2(max(layout.most_nodes, 2))))
+        return int(torch.randint(steps // 2, steps + 1, ())) if self.training else steps
+
+    def _first(self, state: State, layout: PairLayout) -> Tensor:
+        """Return the first states, [P, h]."""
+        assert state.edges is not None
+        arcs = layout.rows_of(state.layout.edge_index, state.layout)
+        nodes = state.nodes
+        pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
+        edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
+        pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
+        pairs = pairs.index_add(0, layout.loops, (self.own(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
+        if self.order is not None:
+            pairs = pairs + torch.where((layout.tails < layout.heads).unsqueeze(1), self.order[0], self.order[1])
+        first: Tensor = pairs + self.start(pairs)
+        return first
+
+    def _nodes(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor:
+        read = [pairs.index_select(0, layout.loops), layout.pooled(pairs, "mean"), layout.pooled(pairs, "max")]
+        nodes: Tensor = state.nodes + self.of_nodes(torch.cat(read, dim=1))
+        return nodes
+
+    def _edges(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor | None:
+        if self.of_edges is None or state.edge_tokens is None:
+            return None
+        arcs = pairs.index_select(0, layout.rows_of(state.layout.edges, state.layout))
+        back = pairs.index_select(0, layout.rows_of(state.layout.edges.flip(0), state.layout))
+        read = torch.cat([arcs, back], dim=1) if self.directed else (arcs + back) / 2
+        edges: Tensor = state.edge_tokens + self.of_edges(read)
+        return edges
