@@ -112,6 +112,10 @@ class PairLayout:
         tails, heads = layout.local(ends[0]), layout.local(ends[1])
         return firsts[graph] + tails * sizes[graph] + heads
 
+    def of_graphs(self, values: NDArray[np.int64]) -> Tensor:
+        """Return ``values`` [B] repeated for the pairs of each graph, [P]."""
+        return torch.from_numpy(np.repeat(values, self.counts**2)).to(self.device)
+
     def transposed(self, values: Tensor) -> Tensor:
         """Return ``values`` [P, d] with the row of (v, u) in the place of (u, v)."""
         n = self.same_size

@@ -7,7 +7,6 @@ message passing does on graphs of any size.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -121,16 +120,29 @@ class PairProcessor(Processor):
         """Return the processed nodes, and the processed edges where they are tokens."""
         layout = PairLayout.of(state.layout)
         pairs = self._first(state, layout)
-        start = pairs if self.options.recurrent else None
-        for _ in range(self._steps(layout) if self.options.recurrent else 1):
-            for layer in self.layers:
-                pairs = layer(pairs, layout, start)
+        pairs = self._repeated(pairs, layout) if self.options.recurrent else self._once(pairs, layout)
         return Processed(self._nodes(state, pairs, layout), self._edges(state, pairs, layout))
 
-    def _steps(self, layout: PairLayout) -> int:
-        """Return the number of steps: 2 log2 n when scoring, at least half as many, drawn at random, in training."""
-        steps = max(2, math.ceil(2 * math.log2(max(layout.most_nodes, 2))))
-        return int(torch.randint(steps // 2, steps + 1, ())) if self.training else steps
+    def _once(self, pairs: Tensor, layout: PairLayout) -> Tensor:
+        for layer in self.layers:
+            pairs = layer(pairs, layout)
+        return pairs
+
+    def _repeated(self, pairs: Tensor, layout: PairLayout) -> Tensor:
+        """Return the states after as many steps as the size of each graph asks for."""
+        (layer,), start, steps = self.layers, pairs, self._steps(layout.counts)
+        stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
+        for step in range(int(steps.max(initial=0))):
+            after = layer(pairs, layout, start)
+            pairs = after if stops is None else torch.where(step < stops, after, pairs)
+        return pairs
+
+    def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the steps of graphs, int64 [B]: 2 log2 n when scoring; a random share of at least half in training."""
+        steps = np.maximum(2, np.ceil(2 * np.log2(np.maximum(nodes, 2))))
+        share = float(torch.rand(())) if self.training else 1.0
+        counts: NDArray[np.int64] = np.ceil(steps * (1 + share) / 2).astype(np.int64)
+        return counts
 
     def _first(self, state: State, layout: PairLayout) -> Tensor:
         """Return the first states, [P, h]."""

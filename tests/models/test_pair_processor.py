@@ -1,0 +1,75 @@
+"""The processor of pairs: equivariant to node numbers, the same alone and in a batch, for every kind of output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphbench.core.errors import ConfigError
+from graphbench.models.build import Model
+
+from .conftest import TASKS, batch_of, graph, small_model
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "closure": {"closure": 4},
+    "all": {"closure": 4, "triangle": 4, "minima": 0.25, "pools": ["mean", "max"]},
+    "recurrent": {"closure": 0, "triangle": 4, "recurrent": True},
+    "bare": {"closure": 0},
+}
+
+
+def pair_model(task: str, kind: str) -> Model:
+    return small_model("pairs", task, positional={"type": "none"}, options=OPTIONS[kind]).eval()
+
+
+def outputs(model: Model, graphs: list[Data]) -> torch.Tensor:
+    (raw,) = model(model.prepare(batch_of(graphs))).values()
+    return raw
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("task", TASKS)
+def test_graphs_are_treated_alike_alone_and_in_a_batch(task: str, kind: str) -> None:
+    model, graphs = pair_model(task, kind), [graph(n, task, n) for n in (7, 12, 5, 9)]
+    together = outputs(model, graphs)
+    alone = torch.cat([outputs(model, [one]) for one in graphs])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["mst", "topological_sort", "max_clique", "flow"])
+def test_numbers_of_nodes_do_not_matter(task: str) -> None:
+    model, one = pair_model(task, "all"), graph(9, task, 3)
+    order = torch.randperm(9)
+    place = order.argsort()  # node v is node place[v] of the relabelled graph
+    other = one.clone()
+    other.edge_index = place[one.edge_index]
+    for name, feature in ((n, t) for n, t in TASKS[task].items() if t[1] == "node"):
+        other[name] = one[name][order]
+        assert feature
+    raw, relabelled = outputs(model, [one]), outputs(model, [other])
+    on_nodes = TASKS[task][list(TASKS[task])[-1]][1] == "node"
+    torch.testing.assert_close(relabelled, raw[order] if on_nodes else raw, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_every_weight_receives_a_gradient(kind: str) -> None:
+    model = pair_model("mst", kind).train()
+    outputs(model, [graph(n, "mst", n) for n in (7, 12)]).square().sum().backward()
+    without = [name for name, weight in model.processor.named_parameters() if weight.grad is None]
+    assert without == ["of_nodes.weight", "of_nodes.bias"]
+
+
+def test_the_order_of_nodes_is_read_where_it_is_asked_for() -> None:
+    options = {"closure": 4, "order": True}
+    model = small_model("pairs", "max_clique", positional={"type": "none"}, options=options).eval()
+    torch.nn.init.normal_(model.processor.order)
+    empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=4, in_clique=torch.zeros(4))
+    assert len(outputs(model, [empty]).unique()) == 4
+
+
+def test_wrong_options_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="closure"):
+        small_model("pairs", "mst", options={"closur": 4})
