@@ -18,9 +18,7 @@ _NONE = np.float32(-1.0)
 
 
 @inner
-def _fill_rows(
-    values: NDArray[np.float32], first: int, channel: int, size: int, rows: NDArray[np.float32]
-) -> None:
+def _fill_rows(values: NDArray[np.float32], first: int, channel: int, size: int, rows: NDArray[np.float32]) -> None:
     """Copy one matrix to rows of vectors, [size * ceil(size / LANES), LANES], with the lowest value beyond them."""
     vectors = (size + LANES - 1) // LANES
     for u in range(size):
@@ -31,9 +29,7 @@ def _fill_rows(
 
 
 @inner
-def _fill_panels(
-    values: NDArray[np.float32], first: int, channel: int, size: int, panels: NDArray[np.float32]
-) -> None:
+def _fill_panels(values: NDArray[np.float32], first: int, channel: int, size: int, panels: NDArray[np.float32]) -> None:
     """Copy one matrix to panels of ``LANES`` columns, [ceil(size / LANES) * size, LANES], one after the other.
 
     The rows of a panel are neighbours in memory, so that a panel stays in the cache while the rows of the left factor
@@ -347,9 +343,7 @@ def closure_gradients(
 
 
 @inner
-def _sort_by_stage(
-    stages: NDArray[np.int16], size: int, starts: NDArray[np.int64], pairs: NDArray[np.int64]
-) -> None:
+def _sort_by_stage(stages: NDArray[np.int16], size: int, starts: NDArray[np.int64], pairs: NDArray[np.int64]) -> None:
     """Write the numbers of pairs in the order of their stages; ``starts[0]`` receives the count of pairs without one.
 
     Args:

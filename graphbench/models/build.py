@@ -20,6 +20,7 @@ from graphbench.models.decoders import Decoder, EdgeReadout
 from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
+from graphbench.models.noise import GraphNoise
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, require_processed
@@ -158,14 +159,16 @@ class Model(TaskModel):
         Args:
             batch: The batch.
             task_id: Not read: the model has one task.
-            generator: Not read.
-            training: Not read.
+            generator: Draws the random numbers of a training step, where the processor reads any.
+            training: Whether random numbers are drawn anew.
             processor: As in :meth:`forward`.
         """
         if batch.edge_index.device.type != "cpu":
             return batch
+        used = self.processor if processor is None else processor
+        anew = training and used.draws_noise
         made = batch.__dict__.get(_PREPARED)
-        if made is not None and made[0] is self and made[1] is batch.edge_index:
+        if not anew and made is not None and made[0] is self and made[1] is batch.edge_index:
             return made[2]
         layout = Layout.of(batch, self.directed)
         seen = _both_ways(layout) if self.config.inverse_edges else layout
@@ -174,11 +177,13 @@ class Model(TaskModel):
         items = layout.most_items if self.edge_tokens else None
         prepared[EXTENT] = dataclasses.replace(layout.extent, most_items=items)
         encodings = {} if self.positional is None else self.positional.encodings(batch, seen)
-        facts = (self.processor if processor is None else processor).prepare(self._values_read(batch), seen)
+        draw = int(torch.randint(1, 1 << 62, (), generator=generator)) if anew else 0
+        facts = used.prepare(self._values_read(batch), seen, GraphNoise(seen, draw))
         for name, value in (*encodings.items(), *((_FACT + name, value) for name, value in facts.items())):
             prepared[name] = value
         prepared.__dict__[_PREPARED_FOR] = self
-        batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
+        if not anew:
+            batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
         return prepared
 
     def largest_batch(self, dataset: GraphDataset) -> int:

@@ -105,7 +105,7 @@ class PairLayout:
         return torch.from_numpy(firsts + inside * (np.repeat(self.counts, self.counts) + 1)).to(self.device)
 
     def rows_of(self, ends: Tensor, layout: Layout) -> Tensor:
-        """Return the rows int64 [E] of the pairs ``ends`` int64 [2, E] of nodes, which are counted through the batch."""
+        """Return the rows int64 [E] of pairs ``ends`` int64 [2, E] of nodes, which are counted through the batch."""
         graph = layout.graph[ends[0]]
         sizes = layout.sizes
         firsts = torch.cumsum(sizes**2, 0) - sizes**2

@@ -17,6 +17,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "closure": {"closure": 4},
     "all": {"closure": 4, "triangle": 4, "minima": 0.25, "pools": ["mean", "max"]},
     "recurrent": {"closure": 0, "triangle": 4, "recurrent": True},
+    "noise": {"closure": 4, "minima": 1.0, "noise": 3},
     "bare": {"closure": 0},
 }
 
@@ -68,6 +69,15 @@ def test_the_order_of_nodes_is_read_where_it_is_asked_for() -> None:
     torch.nn.init.normal_(model.processor.order)
     empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=4, in_clique=torch.zeros(4))
     assert len(outputs(model, [empty]).unique()) == 4
+
+
+def test_noise_is_drawn_for_every_training_step_and_fixed_when_scoring() -> None:
+    model, batch = pair_model("bridges", "noise"), batch_of([graph(n, "bridges", n) for n in (7, 12)])
+    first, second = (model.prepare(batch, generator=torch.Generator().manual_seed(s), training=True) for s in (0, 1))
+    assert not torch.equal(first["_processor_noise"], second["_processor_noise"])
+    assert model.prepare(batch) is model.prepare(batch)
+    alone = model.prepare(batch_of([graph(12, "bridges", 12)]))["_processor_noise"]
+    assert torch.equal(model.prepare(batch)["_processor_noise"][-len(alone) :], alone)
 
 
 def test_wrong_options_are_refused_by_name() -> None:

@@ -74,7 +74,7 @@ def test_closures_and_their_gradients_equal_brute_force(sizes: tuple[int, ...]) 
     weights = torch.randn_like(closed)
     (ours,) = torch.autograd.grad(closed, [values], weights)
     torch.testing.assert_close(ours.sum(0)[:MINIMA], weights.sum(0)[:MINIMA], rtol=1e-3, atol=1e-3)
-    for channel in range(CHANNELS):  # an entry is the sum, or the least, of the steps of the walk that its gradient names
+    for channel in range(CHANNELS):  # an entry is the sum, or the least, of the steps with a gradient
         for row in np.random.default_rng(channel).permutation(len(values))[:20]:
             one = torch.zeros_like(closed)
             one[row, channel] = 1.0

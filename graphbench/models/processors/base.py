@@ -35,6 +35,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.validation import explain
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
+from graphbench.models.noise import GraphNoise
 
 _Options = TypeVar("_Options", bound=BaseModel)
 
@@ -103,12 +104,14 @@ class Processor(nn.Module):
         supports_graph_token: Whether the processor can return ``Processed.graph``.
         reads_shared_edges: Whether the processor reads the edges of B copies of one graph once, in place of [E, d];
             :func:`every_edge` repeats them.
+        draws_noise: Whether :meth:`prepare` reads random numbers, so that a batch is prepared anew for every step.
     """
 
     uses_edges: ClassVar[bool] = True
     supports_edge_tokens: ClassVar[bool] = False
     supports_graph_token: ClassVar[bool] = False
     reads_shared_edges: ClassVar[bool] = False
+    draws_noise: bool = False
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
         """Create the processor from a model's configuration."""
@@ -122,8 +125,8 @@ class Processor(nn.Module):
         """
         return ()
 
-    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
-        """Return facts that follow from the inputs of :meth:`reads` and the layout alone; none by default.
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
+        """Return facts that follow from the inputs of :meth:`reads`, the layout and random numbers; none by default.
 
         They are computed on the CPU before a batch is moved to a device, so that no step waits for the device, and
         moved with the batch; :meth:`facts` reads them.
@@ -131,6 +134,7 @@ class Processor(nn.Module):
         Args:
             inputs: As :attr:`State.inputs`, on the CPU.
             layout: As :attr:`State.layout`, on the CPU.
+            noise: Random numbers, one generator per graph; other ones in every training step.
 
         Returns:
             Name -> tensor, or a number or tuple of numbers.
@@ -139,7 +143,7 @@ class Processor(nn.Module):
 
     def facts(self, state: State) -> Mapping[str, Any]:
         """Return the facts that :meth:`prepare` made for a batch; without them, make them now."""
-        return state.prepared or self.prepare(state.inputs, state.layout)
+        return state.prepared or self.prepare(state.inputs, state.layout, GraphNoise(state.layout))
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[Any]:
         """Return the rows of the model's width that the largest array of each graph takes; they bound scored batches.

@@ -18,6 +18,7 @@ from graphbench.models.arcs import Arcs, arc_sums
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.layers import Dropout, activation_function
+from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
@@ -142,7 +143,7 @@ class Bipartite(Processor):
         self.right_update = NormalisedLSTMCell(width, width, config.activation, config.dropout)
         self.left_update = NormalisedLSTMCell((1 + paired) * width, width, config.activation, config.dropout)
 
-    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Tensor]:
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Tensor]:
         """Return the states and arcs of the two sides, see :func:`sides_of`."""
         return facts_of_sides(inputs, layout, self.options)
 

@@ -7,8 +7,8 @@ message passing does on graphs of any size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from graphbench.core.validation import StrictModel
+from graphbench.models.arcs import occurrences
 from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.noise import GraphNoise
 from graphbench.models.pair_states import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
@@ -35,6 +38,7 @@ class PairOptions(StrictModel):
         triangle: Channels of one product of pairs.
         minima: Share of these channels in the semiring (max, min); the others are in (max, +).
         pools: How the pairs that end at a node are pooled for the pairs of this node.
+        noise: Random numbers that the states of every edge receive, which tell its walks from others.
         order: Whether the states see which of their nodes has the smaller number.
         recurrent: Whether one layer is applied as often as a graph's size asks for, in place of ``layers`` layers.
     """
@@ -43,6 +47,7 @@ class PairOptions(StrictModel):
     triangle: int = Field(default=0, ge=0)
     minima: float = Field(default=0.5, ge=0.0, le=1.0)
     pools: tuple[Literal["mean", "max"], ...] = ()
+    noise: int = Field(default=0, ge=0)
     order: bool = False
     recurrent: bool = False
 
@@ -105,12 +110,21 @@ class PairProcessor(Processor):
         self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
         self.tails, self.heads, self.own = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.order = nn.Parameter(torch.zeros(2, width)) if self.options.order else None
+        self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
+        self.draws_noise = self.noise is not None
         self.start = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width))
         recurrent = self.options.recurrent
         layers = 1 if recurrent else config.layers
         self.layers = nn.ModuleList(PairLayer(width, self.options, recall=recurrent) for _ in range(layers))
         self.of_nodes = nn.Linear(3 * width, width)
         self.of_edges = nn.Linear(2 * width if context.directed else width, width) if context.edge_tokens else None
+
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
+        """Return the random numbers of every edge, float32 [M, k]; the two directions of an edge share them."""
+        if not self.draws_noise:
+            return {}
+        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
+        return {"noise": noise.normal(counts.numpy(), self.options.noise)}
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pairs of each graph, times the arrays that a layer holds at once."""
@@ -151,6 +165,8 @@ class PairProcessor(Processor):
         nodes = state.nodes
         pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
         edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
+        if self.noise is not None:
+            edges = edges + self.noise(state.layout.both_directions(self.facts(state)["noise"]))
         pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
         pairs = pairs.index_add(0, layout.loops, (self.own(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
         if self.order is not None:

@@ -20,6 +20,7 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.fused import is_compiled, sums_at_ends
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, activation_function
+from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
@@ -128,7 +129,7 @@ class Staged(Processor):
         self.options = _read_stages(config)
         self.layers = nn.ModuleList(InteractionLayer(config) for _ in self.options.stages)
 
-    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
         """Return the arcs of every class in use: their numbers int64 [A], ends int64 [2, A], and receiving nodes."""
         kinds, facts = inputs[self.options.by].reshape(-1), dict[str, Any]()
         for number in sorted(set(self.options.stages)):

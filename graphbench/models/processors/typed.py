@@ -16,6 +16,7 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.fused import is_compiled, relu_messages
 from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout, FeedForward
+from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options, repeated
 
@@ -132,7 +133,7 @@ class Typed(Processor):
         self.options = read_options(TypedOptions, config)
         self.layers = nn.ModuleList(TypedLayer(config, self.options.classes) for _ in range(config.layers))
 
-    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
         """Return the attributes of :class:`Classes`."""
         classes = Classes.of(inputs[self.options.by].reshape(-1), layout.edge_index, self.options.classes)
         return {field.name: getattr(classes, field.name) for field in fields(classes)}

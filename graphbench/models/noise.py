@@ -1,0 +1,55 @@
+"""Random numbers for the graphs of a batch: the same for a graph alone and in any batch.
+
+The generator of a graph depends on the graph's arcs and on one number, which is drawn for every training step and is 0
+when a model is scored. Isomorphic graphs whose nodes have other numbers draw other values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbench.models.graphs import Layout
+
+
+class GraphNoise:
+    """One random generator per graph of a batch.
+
+    Args:
+        layout: The batch, on the CPU.
+        draw: The number that all generators depend on, at least 0.
+    """
+
+    def __init__(self, layout: Layout, draw: int = 0) -> None:
+        self.layout, self.draw = layout, draw
+
+    def normal(self, counts: NDArray[np.int64], width: int) -> Tensor:
+        """Return ``width`` standard normal numbers for ``counts[g]`` items of every graph g, float32 [items, width]."""
+        parts = [
+            generator.standard_normal((count, width), dtype=np.float32)
+            for generator, count in zip(self.generators(), counts.tolist(), strict=True)
+        ]
+        return torch.from_numpy(np.concatenate(parts)) if parts else torch.zeros(0, width)
+
+    def generators(self) -> list[np.random.Generator]:
+        """Return the generators of all graphs, newly started."""
+        layout = self.layout
+        arcs = layout.edge_index.numpy()
+        owners = layout.graph.numpy()[arcs[0]]
+        order = np.argsort(owners, kind="stable")
+        local = np.ascontiguousarray((arcs - layout.ptr.numpy()[owners])[:, order].T)
+        bounds = np.searchsorted(owners[order], np.arange(layout.num_graphs + 1))
+        return [
+            np.random.Generator(np.random.Philox(key=[self.draw, _key(nodes, local[first:end])]))
+            for nodes, first, end in zip(layout.sizes.tolist(), bounds[:-1], bounds[1:], strict=True)
+        ]
+
+
+def _key(nodes: int, arcs: NDArray[np.int64]) -> int:
+    """Return a number that tells graphs apart."""
+    digest = hashlib.blake2b(arcs.tobytes(), digest_size=8, key=nodes.to_bytes(8, "little"))
+    return int.from_bytes(digest.digest(), "little")
