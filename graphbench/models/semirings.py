@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphbench.models.pair_states import PairLayout
+from graphbench.models.pair_layout import PairLayout
 
 MOST_NODES = 2**15 - 1
 """Nodes of the largest graph: positions of maxima are int16."""

@@ -1,167 +1,85 @@
-"""Attention with a bias on single pairs: equal to attention with a dense bias, forward and backward."""
+"""The processor of pairs: equivariant to node numbers, the same alone and in a batch, for every kind of output."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import pytest
 import torch
-from numba import njit
-from numpy.typing import NDArray
-from torch import Tensor
+from torch_geometric.data import Data
 
-from graphbench.models._vectors import LANES, exponential, load, store
-from graphbench.models.processors import attention
-from graphbench.models.processors.attention import ArcBias, RelationBias, attention_function
+from graphbench.core.errors import ConfigError
+from graphbench.models.build import Model
 
-from .test_attention import HEADS, arc_bias, queries_keys_values, relation_bias
+from .conftest import TASKS, batch_of, graph, small_model
 
-ATOL = 1e-5
-
-
-def results(mode: str, bias: ArcBias | RelationBias, inputs: list[Tensor], learned: list[Tensor]) -> list[Tensor]:
-    """Return the attended values of real tokens, and the gradients of inputs and biases."""
-    tensors = [*inputs, *learned]
-    for tensor in tensors:
-        tensor.requires_grad_(True).grad = None
-    out = attention_function(mode, bias)(*inputs)
-    real = (torch.arange(bias.size) < bias.lengths.unsqueeze(1))[:, None, :, None]
-    out = out * real
-    (out * torch.arange(out.numel()).view(out.shape).cos()).sum().backward()
-    gradients = [tensor.grad for tensor in tensors]
-    assert all(gradient is not None for gradient in gradients)
-    return [out.detach(), *(gradient.clone() for gradient in gradients if gradient is not None)]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "closure": {"closure": 4},
+    "all": {"closure": 4, "triangle": 4, "minima": 0.25, "pools": ["mean", "max"]},
+    "recurrent": {"closure": 0, "triangle": 4, "recurrent": True},
+    "noise": {"closure": 4, "minima": 1.0, "noise": 3},
+    "bare": {"closure": 0},
+}
 
 
-def learned_values(bias: ArcBias | RelationBias) -> list[Tensor]:
-    values = bias.weight if isinstance(bias, RelationBias) else bias.values
-    return [values] if bias.token is None else [values, bias.token]
+def pair_model(task: str, kind: str) -> Model:
+    return small_model("pairs", task, positional={"type": "none"}, options=OPTIONS[kind]).eval()
 
 
-@pytest.mark.parametrize("token", [False, True])
-@pytest.mark.parametrize("kind", ["relation", "arc"])
-@pytest.mark.parametrize("scale", [1.0, 8.0])
-def test_pairs_equal_the_dense_bias(kind: str, token: bool, scale: float) -> None:
-    torch.manual_seed(0)
-    bias = relation_bias(token)[0] if kind == "relation" else arc_bias(token)
-    learned = learned_values(bias)
-    for tensor in learned:
-        tensor.mul_(scale)
-    inputs = queries_keys_values(bias)
-    expected = results("sdpa", bias, [x.detach() for x in inputs], learned)
-    computed = results("pairs", bias, [x.detach() for x in inputs], learned)
-    for ours, theirs in zip(computed, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=ATOL * max(1.0, float(theirs.abs().max())), rtol=0)
+def outputs(model: Model, graphs: list[Data]) -> torch.Tensor:
+    (raw,) = model(model.prepare(batch_of(graphs))).values()
+    return raw
 
 
-@pytest.mark.parametrize("strength", [-40.0, 15.0, 60.0])
-def test_rows_whose_weight_lies_on_few_pairs_are_exact(strength: float) -> None:
-    torch.manual_seed(1)
-    bias = arc_bias()
-    values = torch.full_like(bias.values, strength)
-    precise, floats = (ArcBias(v, bias.arcs, bias.lengths, bias.size, None) for v in (values.double(), values))
-    inputs = [x.detach() for x in queries_keys_values(bias)]
-    expected = results("sdpa", precise, [x.double() for x in inputs], [precise.values])
-    computed = results("pairs", floats, inputs, [floats.values])
-    for ours, theirs in zip(computed, expected, strict=True):
-        atol = ATOL * max(1.0, float(theirs.abs().max()))
-        torch.testing.assert_close(ours.double(), theirs, atol=atol, rtol=0)
+@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("task", TASKS)
+def test_graphs_are_treated_alike_alone_and_in_a_batch(task: str, kind: str) -> None:
+    model, graphs = pair_model(task, kind), [graph(n, task, n) for n in (7, 12, 5, 9)]
+    together = outputs(model, graphs)
+    alone = torch.cat([outputs(model, [one]) for one in graphs])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
 
 
-def test_several_arcs_between_two_tokens_add_up() -> None:
-    torch.manual_seed(2)
-    bias = arc_bias()
-    doubled = ArcBias(bias.values.repeat(2, 1), bias.arcs.repeat(1, 2), bias.lengths, bias.size, None)
-    inputs = [x.detach() for x in queries_keys_values(bias)]
-    expected = results("sdpa", doubled, inputs, [doubled.values])
-    computed = results("pairs", doubled, inputs, [doubled.values])
-    for ours, theirs in zip(computed, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=ATOL, rtol=0)
+@pytest.mark.parametrize("task", ["mst", "topological_sort", "max_clique", "flow"])
+def test_numbers_of_nodes_do_not_matter(task: str) -> None:
+    model, one = pair_model(task, "all"), graph(9, task, 3)
+    order = torch.randperm(9)
+    place = order.argsort()  # node v is node place[v] of the relabelled graph
+    other = one.clone()
+    other.edge_index = place[one.edge_index]
+    for name, feature in ((n, t) for n, t in TASKS[task].items() if t[1] == "node"):
+        other[name] = one[name][order]
+        assert feature
+    raw, relabelled = outputs(model, [one]), outputs(model, [other])
+    on_nodes = TASKS[task][list(TASKS[task])[-1]][1] == "node"
+    torch.testing.assert_close(relabelled, raw[order] if on_nodes else raw, rtol=1e-4, atol=1e-5)
 
 
-def test_results_are_the_same_in_every_run() -> None:
-    torch.manual_seed(3)
-    bias, _ = relation_bias(True)
-    inputs, learned = [x.detach() for x in queries_keys_values(bias)], learned_values(bias)
-    first, second = (results("pairs", bias, inputs, learned) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_every_weight_receives_a_gradient(kind: str) -> None:
+    model = pair_model("mst", kind).train()
+    outputs(model, [graph(n, "mst", n) for n in (7, 12)]).square().sum().backward()
+    without = [name for name, weight in model.processor.named_parameters() if weight.grad is None]
+    assert without == ["of_nodes.weight", "of_nodes.bias"]
 
 
-def test_large_graphs_with_few_arcs_are_corrected_and_small_ones_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[str] = []
-    monkeypatch.setattr(attention, "pairs_attention", lambda pairs: used.append("pairs"))
-    monkeypatch.setattr(attention, "_dense_attention", lambda bias: used.append("dense"))
-    nodes = 200
-    ring = torch.stack([torch.zeros(nodes, dtype=torch.long), torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
-    lengths = torch.tensor([nodes])
-    attention_function("auto", ArcBias(torch.randn(nodes, 2), ring, lengths, nodes, None))
-    everything = torch.cartesian_prod(torch.zeros(1, dtype=torch.long), torch.arange(nodes), torch.arange(nodes)).t()
-    attention_function("auto", ArcBias(torch.randn(nodes**2, 2), everything, lengths, nodes, None))
-    attention_function("auto", arc_bias())
-    assert used == ["pairs", "dense", "dense"]
+def test_the_order_of_nodes_is_read_where_it_is_asked_for() -> None:
+    options = {"closure": 4, "order": True}
+    model = small_model("pairs", "max_clique", positional={"type": "none"}, options=options).eval()
+    torch.nn.init.normal_(model.processor.order)
+    empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=4, in_clique=torch.zeros(4))
+    assert len(outputs(model, [empty]).unique()) == 4
 
 
-def large_bias(lengths: list[int], arcs: int) -> ArcBias:
-    """Return biases on random pairs of graphs that need several blocks of keys and groups of queries."""
-    graph = torch.randint(len(lengths), (arcs,))
-    sizes = torch.tensor(lengths)[graph]
-    query, key = (torch.randint(10_000, (2, arcs)) % sizes).unbind()
-    unique = torch.unique(torch.stack([graph, query, key]), dim=1)
-    return ArcBias(torch.randn(unique.shape[1], HEADS), unique, torch.tensor(lengths), max(lengths), None)
+def test_noise_is_drawn_for_every_training_step_and_fixed_when_scoring() -> None:
+    model, batch = pair_model("bridges", "noise"), batch_of([graph(n, "bridges", n) for n in (7, 12)])
+    first, second = (model.prepare(batch, generator=torch.Generator().manual_seed(s), training=True) for s in (0, 1))
+    assert not torch.equal(first["_processor_noise"], second["_processor_noise"])
+    assert model.prepare(batch) is model.prepare(batch)
+    alone = model.prepare(batch_of([graph(12, "bridges", 12)]))["_processor_noise"]
+    assert torch.equal(model.prepare(batch)["_processor_noise"][-len(alone) :], alone)
 
 
-@pytest.mark.parametrize("width", [1, 8, 16, 20, 40])
-def test_graphs_of_many_blocks_equal_the_dense_bias(width: int) -> None:
-    torch.manual_seed(4)
-    bias = large_bias([1, 150, 64, 131], 2_000)
-    inputs = [torch.randn(4, HEADS, 150, width) for _ in range(3)]
-    precise = ArcBias(bias.values.double(), bias.arcs, bias.lengths, bias.size, None)
-    expected = results("sdpa", precise, [x.double() for x in inputs], [precise.values])
-    computed = results("pairs", bias, inputs, [bias.values])
-    for ours, theirs in zip(computed, expected, strict=True):
-        atol = ATOL * max(1.0, float(theirs.abs().max()))
-        torch.testing.assert_close(ours.double(), theirs, atol=atol, rtol=0)
-
-
-def test_a_graph_has_the_same_bits_alone_and_in_a_batch_and_with_any_number_of_threads() -> None:
-    torch.manual_seed(5)
-    bias = large_bias([150, 70], 900)
-    inputs = [torch.randn(2, HEADS, 150, 16) for _ in range(3)]
-    together = attention_function("pairs", bias)(*inputs)
-    of_second = bias.arcs[0] == 1
-    arcs = bias.arcs[:, of_second] * torch.tensor([[0], [1], [1]])
-    alone = attention_function("pairs", ArcBias(bias.values[of_second], arcs, bias.lengths[1:], 70, None))
-    assert torch.equal(alone(*(x[1:, :, :70] for x in inputs)), together[1:, :, :70])
-    threads = torch.get_num_threads()
-    one = results("pairs", bias, [x.clone() for x in inputs], [bias.values])
-    torch.set_num_threads(3)
-    try:
-        three = results("pairs", bias, [x.clone() for x in inputs], [bias.values])
-    finally:
-        torch.set_num_threads(threads)
-    assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
-
-
-@pytest.mark.parametrize("size", [1e4, float("nan")])
-def test_large_scores_and_numbers_that_are_none_are_treated_as_by_torch(size: float) -> None:
-    torch.manual_seed(6)
-    bias = large_bias([80], 50)
-    inputs = [torch.randn(1, HEADS, 80, 16) for _ in range(3)]
-    inputs[0][0, 0, 3] = size
-    dense, computed = (attention_function(mode, bias)(*inputs) for mode in ("sdpa", "pairs"))
-    assert not torch.isnan(computed[0, 1:]).any()
-    torch.testing.assert_close(computed, dense, atol=ATOL, rtol=1e-4, equal_nan=True)
-
-
-def test_exponentials_are_those_of_double_precision() -> None:
-    x = np.concatenate([np.linspace(-87, 88, 100_000), [-1e30, 0.0, 1e-20, np.nan, -0.5, 1.0]]).astype(np.float32)
-    x = np.resize(x, -(-len(x) // LANES) * LANES)
-    computed = np.empty_like(x)
-    _exponentials(x, computed)
-    expected = np.exp(np.clip(x.astype(np.float64), -87, 88))
-    np.testing.assert_allclose(computed, expected, rtol=3e-7, atol=1e-37)
-
-
-@njit
-def _exponentials(x: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    for i in range(x.size // LANES):
-        store(out, i, exponential(load(x, i)))
+def test_wrong_options_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="closure"):
+        small_model("pairs", "mst", options={"closur": 4})

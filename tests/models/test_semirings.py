@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphbench.models.pair_states import PairLayout
+from graphbench.models.pair_layout import PairLayout
 from graphbench.models.semirings import _factors, _sliced_product, semiring_closure, semiring_product
 
 SIZES = [(1,), (5, 3, 0, 2), (16, 16), (17, 33, 16)]

@@ -10,7 +10,7 @@ from graphbench.models.processors import (
     graphconv,
     gt,
     mlp,
-    pair_states,
+    pairs,
     staged,
     typed,
 )
@@ -39,7 +39,7 @@ __all__ = [
     "gt",
     "inputs_read",
     "mlp",
-    "pair_states",
+    "pairs",
     "processor_class",
     "processor_names",
     "read_options",

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import segment_sum
-from graphbench.models.processors.pairs import BiasedPairs, ordered_pairs, pairs_attention
+from graphbench.models.processors.sparse_bias import BiasedPairs, ordered_pairs, pairs_attention
 
 DENSE_BIAS_BYTES = 1 << 29  # if the bias of a batch is larger, "auto" works in slices
 _SLICE_BYTES = 1 << 26

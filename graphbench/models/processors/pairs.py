@@ -1,135 +1,189 @@
-"""Attention with a bias on few pairs of tokens, for the CPU: no square of tokens is ever held in memory.
+"""A processor whose states are the ordered pairs of the nodes of a graph, combined in semirings.
 
-:mod:`graphbench.models._attention_cpu` has the kernels. Every head of every graph is computed by one thread, in one
-order, so results are the same in every run and with any number of threads.
+A graph of n nodes has n^2 states. A layer combines the pairs (u, w) and (w, v) over all nodes w in the semirings
+(max, min) and (max, +), once (``triangle``) or along walks of any length (``closure``), which no number of layers of
+message passing does on graphs of any size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-from torch.autograd.function import once_differentiable
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
 
+from graphbench.core.validation import StrictModel
 from graphbench.models.arcs import occurrences
-from graphbench.models.fused import LANES
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.noise import GraphNoise
+from graphbench.models.pair_layout import PairLayout
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
+from graphbench.models.semirings import semiring_closure, semiring_product
+
+_MATRICES = 6  # arrays of the model's width that a layer holds for every pair
 
 
-@dataclass(frozen=True)
-class BiasedPairs:
-    """The pairs of tokens that have a bias, each once, ordered by graph, group of ``LANES`` queries, key, and query.
+class PairOptions(StrictModel):
+    """The settings of ``pairs`` below ``options`` in a model's configuration.
 
     Attributes:
-        starts: int64 [B * ceil(L / LANES) + 1], the first pair of every group; L is the padded number of tokens.
-        pairs: int64 [2, P], the positions of query and key within their graph.
-        values: float [P, heads].
-        lengths: int64 [B], tokens per graph.
+        closure: Channels that are closed under walks.
+        triangle: Channels of one product of pairs.
+        minima: Share of these channels in the semiring (max, min); the others are in (max, +).
+        pools: How the pairs that end at a node are pooled for the pairs of this node.
+        noise: Random numbers that the states of every edge receive, which tell its walks from others.
+        order: Whether the states see which of their nodes has the smaller number.
+        recurrent: Whether one layer is applied as often as a graph's size asks for, in place of ``layers`` layers.
     """
 
-    starts: Tensor
-    pairs: Tensor
-    values: Tensor
-    lengths: Tensor
+    closure: int = Field(default=16, ge=0)
+    triangle: int = Field(default=0, ge=0)
+    minima: float = Field(default=0.5, ge=0.0, le=1.0)
+    pools: tuple[Literal["mean", "max"], ...] = ()
+    noise: int = Field(default=0, ge=0)
+    order: bool = False
+    recurrent: bool = False
 
 
-def ordered_pairs(flat: Tensor, size: int, graphs: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return pairs in the order of :class:`BiasedPairs`, each once.
+class PairLayer(nn.Module):
+    """The update of all pairs: a network of the pair, its reverse, closures, products and pools."""
 
-    Args:
-        flat: int64 [Q], ``(graph * size + query) * size + key`` of pairs, in any order and possibly repeated.
-        size: Padded number of tokens L of a graph.
-        graphs: Number of graphs B.
+    def __init__(self, width: int, options: PairOptions, *, recall: bool = False) -> None:
+        super().__init__()
+        self.closure, self.triangle, self.pools = options.closure, options.triangle, options.pools
+        self.closure_minima = round(options.minima * options.closure)
+        self.triangle_minima = round(options.minima * options.triangle)
+        self.hidden = 2 * width
+        columns = options.closure + 2 * options.triangle + self.hidden
+        self.direct = nn.Linear(width * (2 if recall else 1), columns)
+        self.reverse = nn.Linear(width, columns, bias=False)
+        combined = options.closure + options.triangle
+        self.combined = nn.Linear(combined, self.hidden, bias=False) if combined else None
+        pooled = width * len(options.pools)
+        self.tails = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
+        self.heads = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
+        self.out = nn.Linear(self.hidden, width * (2 if recall else 1))
 
-    Returns:
-        ``starts`` and ``pairs`` of :class:`BiasedPairs`, and int64 [Q], the place of every given pair among the pairs.
-    """
-    token, key = flat // size, flat % size
-    graph, query, groups = token // size, token % size, -(-size // LANES)
-    numbers = ((graph * groups + query // LANES) * size + key) * LANES + query % LANES
-    ordered, place = torch.unique(numbers, return_inverse=True)
-    rest = ordered // LANES
-    group = rest // size
-    pairs = torch.stack([group % groups * LANES + ordered % LANES, rest % size])
-    return F.pad(occurrences(group, graphs * groups).cumsum(0), (1, 0)), pairs, place
-
-
-def pairs_attention(pairs: BiasedPairs) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Return attention with the given biases: a function of queries, keys and values, float32 [B, heads, L, d / heads].
-
-    The result is 0 on padding.
-
-    Args:
-        pairs: The biases, on the CPU.
-    """
-    bias = pairs.values.float()
-
-    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        tensors = (t.float().contiguous() for t in (queries, keys, values, bias))
-        result: Tensor = _PairsAttention.apply(*tensors, pairs)  # type: ignore[no-untyped-call]
-        return result.to(values.dtype)
-
-    return attend
-
-
-class _PairsAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, pairs: BiasedPairs) -> Tensor:
-        from graphbench.models._attention_cpu import attend
-
-        result, normalisers = torch.zeros_like(values), values.new_zeros(values.shape[:3])
-        given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, pairs), values.shape[3])
-
-        def some(heads: tuple[int, int]) -> None:
-            arguments: tuple[Any, ...] = (*given, heads, _flat(normalisers), _flat(result))
-            attend(*arguments)
-
-        _for_all_heads(some, values.shape[0] * values.shape[1])
-        ctx.save_for_backward(queries, keys, values, bias, result, normalisers)
-        ctx.pairs = pairs
-        return result
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        from graphbench.models._attention_cpu import attend_backward
-
-        queries, keys, values, bias, result, normalisers = ctx.saved_tensors
-        given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, ctx.pairs), values.shape[3])
-        of_tokens, of_bias = [torch.zeros_like(t) for t in (queries, keys, values)], torch.zeros_like(bias)
-        tokens = (normalisers, result, gradient.contiguous(), *of_tokens)
-        outputs: tuple[Any, ...] = (*map(_flat, tokens), of_bias.numpy())
-
-        def some(heads: tuple[int, int]) -> None:
-            arguments: tuple[Any, ...] = (*given, heads, *outputs)
-            attend_backward(*arguments)
-
-        _for_all_heads(some, values.shape[0] * values.shape[1])
-        return of_tokens[0], of_tokens[1], of_tokens[2], of_bias, None
+    def forward(self, pairs: Tensor, layout: PairLayout, start: Tensor | None = None) -> Tensor:
+        """Return the updated pairs [P, h]; ``start`` [P, h] are the first states, which recurrent layers read again."""
+        seen = pairs if start is None else torch.cat([pairs, start], dim=1)
+        columns = self.direct(seen) + layout.transposed(self.reverse(pairs))
+        closed, left, right, hidden = columns.split([self.closure, self.triangle, self.triangle, self.hidden], dim=1)
+        combined = []
+        if self.closure:
+            bottlenecks, lengths = closed.split([self.closure_minima, self.closure - self.closure_minima], dim=1)
+            steps = torch.cat([bottlenecks, -F.softplus(lengths)], dim=1)
+            combined.append(semiring_closure(steps, layout, self.closure_minima))
+        if self.triangle:
+            combined.append(semiring_product(left, right, layout, self.triangle_minima))
+        if self.combined is not None:
+            hidden = hidden + self.combined(torch.cat(combined, dim=1))
+        if self.tails is not None and self.heads is not None:
+            pooled = torch.cat([layout.pooled(pairs, kind) for kind in self.pools], dim=1)
+            hidden = hidden + layout.of_tails(self.tails(pooled)) + layout.of_heads(self.heads(pooled))
+        update = self.out(torch.relu(hidden))
+        if start is None:
+            result: Tensor = pairs + update
+            return result
+        value, gate = update.chunk(2, dim=1)
+        return torch.lerp(pairs, value, torch.sigmoid(gate))
 
 
-def _for_all_heads(work: Callable[[tuple[int, int]], None], heads: int) -> None:
-    """Call ``work`` with ranges (first, last + 1) of the heads of all graphs, one range per thread of torch."""
-    threads = max(1, min(torch.get_num_threads(), heads))
-    bounds = [heads * i // threads for i in range(threads + 1)]
-    ranges = list(pairwise(bounds))
-    if threads == 1:
-        work(ranges[0])
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, ranges))
+@register_processor("pairs")
+class PairProcessor(Processor):
+    """States of all ordered pairs of nodes of a graph, see :class:`PairOptions`."""
 
+    supports_edge_tokens = True
 
-def _arrays(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, pairs: BiasedPairs) -> tuple[Any, ...]:
-    """Return the first arguments of the kernels."""
-    facts = (pairs.starts, pairs.pairs, pairs.lengths)
-    return (*map(_flat, (queries, keys, values)), bias.detach().numpy(), *(t.contiguous().numpy() for t in facts))
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        super().__init__(config, context)
+        self.options = read_options(PairOptions, config)
+        width = config.hidden
+        self.directed = context.directed
+        self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
+        self.tails, self.heads, self.own = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.order = nn.Parameter(torch.zeros(2, width)) if self.options.order else None
+        self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
+        self.draws_noise = self.noise is not None
+        self.start = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width))
+        recurrent = self.options.recurrent
+        layers = 1 if recurrent else config.layers
+        self.layers = nn.ModuleList(PairLayer(width, self.options, recall=recurrent) for _ in range(layers))
+        self.of_nodes = nn.Linear(3 * width, width)
+        self.of_edges = nn.Linear(2 * width if context.directed else width, width) if context.edge_tokens else None
 
+    def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
+        """Return the random numbers of every edge, float32 [M, k]; the two directions of an edge share them."""
+        if not self.draws_noise:
+            return {}
+        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
+        return {"noise": noise.normal(counts.numpy(), self.options.noise)}
 
-def _flat(values: Tensor) -> Any:
-    return values.detach().view(-1).numpy()
+    def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the pairs of each graph, times the arrays that a layer holds at once."""
+        return _MATRICES * nodes**2
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes, and the processed edges where they are tokens."""
+        layout = PairLayout.of(state.layout)
+        pairs = self._first(state, layout)
+        pairs = self._repeated(pairs, layout) if self.options.recurrent else self._once(pairs, layout)
+        return Processed(self._nodes(state, pairs, layout), self._edges(state, pairs, layout))
+
+    def _once(self, pairs: Tensor, layout: PairLayout) -> Tensor:
+        for layer in self.layers:
+            pairs = layer(pairs, layout)
+        return pairs
+
+    def _repeated(self, pairs: Tensor, layout: PairLayout) -> Tensor:
+        """Return the states after as many steps as the size of each graph asks for."""
+        (layer,), start, steps = self.layers, pairs, self._steps(layout.counts)
+        stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
+        for step in range(int(steps.max(initial=0))):
+            after = layer(pairs, layout, start)
+            pairs = after if stops is None else torch.where(step < stops, after, pairs)
+        return pairs
+
+    def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the steps of graphs, int64 [B]: 2 log2 n when scoring; a random share of at least half in training."""
+        steps = np.maximum(2, np.ceil(2 * np.log2(np.maximum(nodes, 2))))
+        share = float(torch.rand(())) if self.training else 1.0
+        counts: NDArray[np.int64] = np.ceil(steps * (1 + share) / 2).astype(np.int64)
+        return counts
+
+    def _first(self, state: State, layout: PairLayout) -> Tensor:
+        """Return the first states, [P, h]."""
+        assert state.edges is not None
+        arcs = layout.rows_of(state.layout.edge_index, state.layout)
+        nodes = state.nodes
+        pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
+        edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
+        if self.noise is not None:
+            edges = edges + self.noise(state.layout.both_directions(self.facts(state)["noise"]))
+        pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
+        pairs = pairs.index_add(0, layout.loops, (self.own(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
+        if self.order is not None:
+            pairs = pairs + torch.where((layout.tails < layout.heads).unsqueeze(1), self.order[0], self.order[1])
+        first: Tensor = pairs + self.start(pairs)
+        return first
+
+    def _nodes(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor:
+        read = [pairs.index_select(0, layout.loops), layout.pooled(pairs, "mean"), layout.pooled(pairs, "max")]
+        nodes: Tensor = state.nodes + self.of_nodes(torch.cat(read, dim=1))
+        return nodes
+
+    def _edges(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor | None:
+        if self.of_edges is None or state.edge_tokens is None:
+            return None
+        arcs = pairs.index_select(0, layout.rows_of(state.layout.edges, state.layout))
+        back = pairs.index_select(0, layout.rows_of(state.layout.edges.flip(0), state.layout))
+        read = torch.cat([arcs, back], dim=1) if self.directed else (arcs + back) / 2
+        edges: Tensor = state.edge_tokens + self.of_edges(read)
+        return edges
