@@ -8,7 +8,7 @@ has only one task. A training step is ``batch = model.prepare(batch, id, trainin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +50,18 @@ class TaskFeatures:
     def of(cls, card: Card) -> TaskFeatures:
         """Return the properties of a card's task that a model depends on."""
         return cls(card.features, card.directed, card.complete, card.task.options)
+
+
+class Decoded(dict[str, Tensor]):
+    """The raw outputs of a model by name, with the outputs of its earlier states, which share the loss in training.
+
+    Attributes:
+        earlier: The outputs of earlier states.
+    """
+
+    def __init__(self, outputs: Mapping[str, Tensor], earlier: Sequence[Mapping[str, Tensor]] = ()) -> None:
+        super().__init__(outputs)
+        self.earlier = tuple(earlier)
 
 
 @dataclass

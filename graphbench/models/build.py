@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskModel, graphs_at_once, predicted_features
+from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
 from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
@@ -95,6 +95,7 @@ class Model(TaskModel):
                 self._row_width(f),
                 config.activation,
                 summed=self.sums_nodes and _is_of_graph(f),
+                norm=config.decoder_norm,
             )
             for f in outputs
         )
@@ -111,7 +112,8 @@ class Model(TaskModel):
 
         Returns:
             Per feature float32 [items] (logits of masks, values of scalars) or [items, k] (logits of classes); edges
-            have one row per column of ``edge_index``, equal on both directions of an undirected edge.
+            have one row per column of ``edge_index``, equal on both directions of an undirected edge. In training a
+            processor may add the outputs of earlier states, see :class:`graphbench.models.base.Decoded`.
         """
         layout = Layout.of(batch, self.directed)
         seen = _both_ways(layout) if self.config.inverse_edges else layout
@@ -127,6 +129,12 @@ class Model(TaskModel):
         processed = used(state)
         require_processed(used, self.config.processor, state, processed, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
+        earlier = processed.earlier if self.training else ()
+        decoded = [self._decoded(one, edges, layout, batch) for one in (processed, *earlier)]
+        return Decoded(decoded[0], decoded[1:]) if earlier else decoded[0]
+
+    def _decoded(self, processed: Processed, edges: Tensor | None, layout: Layout, batch: Data) -> dict[str, Tensor]:
+        """Return the raw value of every output feature of one state."""
         if "seeds" in batch:  # a part of a large graph: the loss covers its first nodes
             processed = dataclasses.replace(processed, nodes=processed.nodes[: batch.seeds])
         outputs = {}

@@ -99,6 +99,8 @@ class ModelConfig(ArchitectureConfig):
             ``pairs`` (biases added to single scores inside the kernel; CPU only, memory linear in tokens and pairs),
             ``flex`` (compiled flex_attention; CUDA and edge tokens only), or ``auto``: pairs on the CPU where
             graphs are large and few pairs have a bias, else sdpa while the dense bias fits, else chunked.
+        decoder_norm: Whether a layer normalisation stands before the last layer of every decoder. Without it, outputs
+            can grow with the states, for targets that grow with the graph.
         options: Settings specific to the processor: ``GATOptions`` for gat, ``BipartiteOptions`` for bipartite, or the
             settings of a user's processor.
     """
@@ -120,7 +122,10 @@ class ModelConfig(ArchitectureConfig):
     fixed: tuple[str, ...] = ()
     edge_tokens: bool | Literal["auto"] = "auto"
     attention: Literal["auto", "sdpa", "chunked", "pairs", "flex"] = "auto"
+    decoder_norm: bool = True
     options: dict[str, Any] = Field(default_factory=dict)
+
+    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm"})
 
     @property
     def estimated_size(self) -> int:

@@ -14,13 +14,16 @@ from graphbench.models.layers import FullPrecisionLinear, activation_function
 
 
 class Head(nn.Module):
-    """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases; ``W2`` in float32."""
+    """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases; ``W2`` in float32.
 
-    def __init__(self, hidden: int, outputs: int, activation: str) -> None:
+    Without the normalisation, outputs can grow with the rows: the value of a flow grows with the graph.
+    """
+
+    def __init__(self, hidden: int, outputs: int, activation: str, *, norm: bool = True) -> None:
         super().__init__()
         self.inner = nn.Linear(hidden, hidden)
         self.activation = activation_function(activation)
-        self.norm = nn.LayerNorm(hidden)
+        self.norm: nn.Module = nn.LayerNorm(hidden) if norm else nn.Identity()
         self.outer = FullPrecisionLinear(hidden, outputs)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -40,7 +43,9 @@ class Decoder(nn.Module):
     then standardised per node: the statistics are computed for the target divided by the graph's number of nodes.
     """
 
-    def __init__(self, feature: Feature, hidden: int, activation: str, *, summed: bool = False) -> None:
+    def __init__(
+        self, feature: Feature, hidden: int, activation: str, *, summed: bool = False, norm: bool = True
+    ) -> None:
         """Create the decoder of ``feature``.
 
         Raises:
@@ -53,7 +58,7 @@ class Decoder(nn.Module):
         self.width = feature.width
         self.scale = Standardiser(feature.width) if feature.kind is Kind.SCALAR else None
         self.pairwise = feature.is_pointer and feature.location is Location.NODE
-        self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation)
+        self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation, norm=norm)
         self.keys = FullPrecisionLinear(hidden, hidden, bias=False) if self.pairwise else None
         self.reads_nodes = feature.location is Location.NODE or feature.is_pointer
 

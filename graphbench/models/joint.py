@@ -64,7 +64,7 @@ class JointModel(TaskModel):
         training: bool = False,
     ) -> Any:
         """Return a batch with the encodings that the model of its task reads."""
-        return self._task(task_id).prepare(batch, processor=self.processor)
+        return self._task(task_id).prepare(batch, None, generator, training=training, processor=self.processor)
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of graphs of a split that fit the memory budget at once."""

@@ -291,7 +291,12 @@ class TrainingLoop:
     def _losses(self, id_: str, batch: Any) -> dict[str, Tensor]:
         with autocast(self.world.device, self.precision):
             outputs = self._forward(batch, id_)
-        return self.runs[id_].task.losses(outputs, batch)
+        task = self.runs[id_].task
+        states = [outputs, *getattr(outputs, "earlier", ())]
+        of_states = [task.losses(state, batch) for state in states]
+        if len(of_states) == 1:
+            return of_states[0]
+        return {name: torch.stack([losses[name] for losses in of_states]).mean(0) for name in of_states[0]}
 
     def _stop_requested(self, stop: StopRequest) -> bool:
         """Return whether any process was asked to stop; several processes check at the same steps."""

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import Model
+from graphbench.models.decoders import Head
 
 from .conftest import TASKS, batch_of, graph, small_model
 
@@ -78,6 +79,25 @@ def test_noise_is_drawn_for_every_training_step_and_fixed_when_scoring() -> None
     assert model.prepare(batch) is model.prepare(batch)
     alone = model.prepare(batch_of([graph(12, "bridges", 12)]))["_processor_noise"]
     assert torch.equal(model.prepare(batch)["_processor_noise"][-len(alone) :], alone)
+
+
+@pytest.mark.parametrize(("kind", "layers"), [("closure", 3), ("recurrent", 1)])
+def test_earlier_states_are_decoded_in_training_alone(kind: str, layers: int) -> None:
+    options = {**OPTIONS[kind], "supervised": 2}
+    model = small_model("pairs", "mst", positional={"type": "none"}, options=options, layers=layers, dropout=0.0)
+    batch = model.prepare(batch_of([graph(n, "mst", n) for n in (7, 12)]))
+    trained = model(batch)
+    assert len(trained.earlier) == 2
+    raw = [outputs["in_tree"] for outputs in (trained, *trained.earlier)]
+    assert all(one.shape == raw[0].shape for one in raw) and not torch.equal(raw[0], raw[1])
+    assert not hasattr(model.eval()(batch), "earlier")
+
+
+def test_outputs_without_a_normalisation_grow_with_the_states() -> None:
+    heads = [Head(8, 1, "relu", norm=norm) for norm in (True, False)]
+    rows = 1e3 * torch.rand(5, 8)
+    bound, free = ((head(rows).abs().max() / head(rows / 1e3).abs().max()).item() for head in heads)
+    assert bound < 10 < 100 < free
 
 
 def test_wrong_options_are_refused_by_name() -> None:

@@ -88,11 +88,14 @@ class Processed:
         nodes: [N, d].
         edge_tokens: [M, d] if the state has edge tokens.
         graph: [B, d] if ``Context.graph_token`` is set.
+        earlier: States of earlier steps. In training they are decoded as well, and the loss is the mean over all
+            states (deep supervision); a model that is scored does not read them.
     """
 
     nodes: Tensor
     edge_tokens: Tensor | None = None
     graph: Tensor | None = None
+    earlier: tuple[Processed, ...] = ()
 
 
 class Processor(nn.Module):
@@ -249,6 +252,8 @@ def require_processed(
     if not isinstance(processed, Processed):
         what = f"{_described(processor, name)} returned a value of type {type(processed).__name__}"
         raise ConfigError(f"{what}; return Processed(nodes)")
+    for earlier in processed.earlier:
+        require_processed(processor, name, state, earlier, graph_token=graph_token)
     require_shape(processor, name, "nodes", processed.nodes, state.nodes.shape)
     if state.edge_tokens is not None:
         require_shape(processor, name, "edge_tokens", processed.edge_tokens, state.edge_tokens.shape)

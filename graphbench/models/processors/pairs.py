@@ -8,6 +8,7 @@ message passing does on graphs of any size.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ class PairOptions(StrictModel):
         pools: How the pairs that end at a node are pooled for the pairs of this node.
         noise: Random numbers that the states of every edge receive, which tell its walks from others.
         order: Whether the states see which of their nodes has the smaller number.
+        supervised: Earlier states whose decodings share the loss in training, evenly spaced over the layers or steps.
         recurrent: Whether one layer is applied as often as a graph's size asks for, in place of ``layers`` layers.
     """
 
@@ -49,6 +51,7 @@ class PairOptions(StrictModel):
     pools: tuple[Literal["mean", "max"], ...] = ()
     noise: int = Field(default=0, ge=0)
     order: bool = False
+    supervised: int = Field(default=0, ge=0)
     recurrent: bool = False
 
 
@@ -134,22 +137,34 @@ class PairProcessor(Processor):
         """Return the processed nodes, and the processed edges where they are tokens."""
         layout = PairLayout.of(state.layout)
         pairs = self._first(state, layout)
-        pairs = self._repeated(pairs, layout) if self.options.recurrent else self._once(pairs, layout)
-        return Processed(self._nodes(state, pairs, layout), self._edges(state, pairs, layout))
+        states = list((self._repeated if self.options.recurrent else self._once)(pairs, layout))
+        last, *earlier = [Processed(self._nodes(state, x, layout), self._edges(state, x, layout)) for x in states]
+        return replace(last, earlier=tuple(earlier))
 
-    def _once(self, pairs: Tensor, layout: PairLayout) -> Tensor:
+    def _once(self, pairs: Tensor, layout: PairLayout) -> list[Tensor]:
+        """Return the states after all layers, and the earlier states that share the loss."""
+        states = [pairs]
         for layer in self.layers:
             pairs = layer(pairs, layout)
-        return pairs
+            states = [*states, pairs] if self.training else [pairs]
+        return self._supervised(states)
 
-    def _repeated(self, pairs: Tensor, layout: PairLayout) -> Tensor:
-        """Return the states after as many steps as the size of each graph asks for."""
+    def _repeated(self, pairs: Tensor, layout: PairLayout) -> list[Tensor]:
+        """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
         (layer,), start, steps = self.layers, pairs, self._steps(layout.counts)
         stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
+        states = [pairs]
         for step in range(int(steps.max(initial=0))):
             after = layer(pairs, layout, start)
             pairs = after if stops is None else torch.where(step < stops, after, pairs)
-        return pairs
+            states = [*states, pairs] if self.training else [pairs]
+        return self._supervised(states)
+
+    def _supervised(self, states: list[Tensor]) -> list[Tensor]:
+        """Return the last state, and in training as many earlier ones as the options ask for."""
+        count = min(self.options.supervised, len(states) - 1) if self.training else 0
+        places = np.linspace(len(states) - 1, 0, count + 1, endpoint=False).round().astype(int)
+        return [states[place] for place in places]
 
     def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the steps of graphs, int64 [B]: 2 log2 n when scoring; a random share of at least half in training."""
