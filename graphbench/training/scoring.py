@@ -37,9 +37,9 @@ BatchSize = int | Literal["auto"]
 def chosen_precision(precision: Literal["auto", "fp32", "tf32", "bf16"], device: torch.device) -> Precision:
     """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
 
-    On a CPU bfloat16 autocast is faster for wide models alone, and only with AVX512-BF16 or AMX; elsewhere it is an order
-    of magnitude slower (`benchmarks/results/precision.json`). ``auto`` takes it on no CPU, so that the same run has the
-    same precision on every processor.
+    On a CPU bfloat16 autocast is faster for wide models alone, and only with AVX512-BF16 or AMX; elsewhere it is an
+    order of magnitude slower (``benchmarks/results/precision.json``). ``auto`` takes it on no CPU, so that the same run
+    has the same precision on every processor.
 
     Raises:
         ConfigError: If TF32 is asked for on a CPU, which has no such numbers.
