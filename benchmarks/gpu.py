@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.common import FOLDER, SCRATCH, Row, finished_record, measure_and_report
+from graphbench.core.errors import GraphBenchError
 
 if TYPE_CHECKING:
     from graphbench.records.record import RunRecord
@@ -79,19 +80,28 @@ def main() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         sys.exit(f"packages are missing: pip install {' '.join(missing)}")
+    if options.minutes is not None and 60 * options.minutes <= _GRACE:
+        sys.exit(
+            f"--minutes {options.minutes:g} leaves no time to train: runs end {_GRACE:g} seconds before; give more"
+        )
+    try:
+        _require_known(options)
+    except GraphBenchError as error:
+        sys.exit(str(error))
     if options.one:
         dataset, model, seed = options.one
         _train(options, Run(dataset, model, int(seed)))
         return
     title = f"Baselines on {_device_name(options.device)}"
     settings = {**SETTINGS, "command": {key: _plain(value) for key, value in vars(options).items()}}
-    if not measure_and_report("gpu", title, train_all(options), settings, quick=options.quick):
+    quick = options.quick or options.results is not None
+    if not measure_and_report("gpu", title, train_all(options), settings, quick=quick):
         sys.exit(1)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--minutes", type=float, help="stop before so many minutes have passed (default: no deadline)")
+    parser.add_argument("--minutes", type=float, help="stop before so many minutes, above 1 (default: no deadline)")
     parser.add_argument("--jobs", type=int, default=4, help="runs that share the GPU (default: 4)")
     parser.add_argument("--out", type=Path, default=SCRATCH / "gpu", help="folder of the archive and the log")
     parser.add_argument("--datasets", nargs="+", help="ids or aliases (default: the datasets of the plan)")
@@ -101,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="samples per split (such runs are marked small)")
     parser.add_argument("--root", type=Path, help="folder of the data sets (default: the package's)")
     parser.add_argument("--runs", type=Path, default=SCRATCH / "runs", help="folder of checkpoints")
-    parser.add_argument("--results", type=Path, help="folder of records (default: baselines/results)")
+    parser.add_argument("--results", type=Path, help="folder of records (default: baselines/results); implies --quick")
     parser.add_argument("--splits", nargs="+", default=["val", "test", "ood"], help="splits to score")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:<number>, or cpu to try the command out")
     parser.add_argument("--workers", type=int, help="processes that generate data (default: all cores)")
@@ -111,6 +121,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--import", dest="imported", type=Path, help="copy the records of an archive's folder, and end")
     parser.add_argument("--one", nargs=3, metavar=("DATASET", "MODEL", "SEED"), help="train one run in this process")
     return parser
+
+
+def _require_known(options: argparse.Namespace) -> None:
+    """Raise an error for a dataset or a model that does not exist, before anything starts."""
+    from graphbench import card
+    from graphbench.training.config import load_config
+
+    for run in chosen_runs(options):
+        load_config(run.dataset, run.model, family=card(run.dataset).family)
 
 
 def chosen_runs(options: argparse.Namespace) -> list[Run]:

@@ -299,6 +299,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     rows: list[Paths] = []
+    unknown = [name for name in options.names if not cases([name], first=True)]
+    if unknown:
+        parser.error(f"no configuration is named {unknown[0]!r}; name a domain, domain/model or domain/model=dataset")
     for paths in checked(cases(options.names, first=options.first), runs=options.runs):
         rows.append(paths)
         print(_line(paths), flush=True)

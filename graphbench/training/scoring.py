@@ -38,7 +38,7 @@ def chosen_precision(precision: Literal["auto", "fp32", "tf32", "bf16"], device:
     """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
 
     On a CPU bfloat16 autocast is faster for wide models alone, and only with AVX512-BF16 or AMX; elsewhere it is an
-    order of magnitude slower (``benchmarks/results/precision.json``). ``auto`` takes it on no CPU, so that the same run
+    order of magnitude slower (``python -m benchmarks.precision``). ``auto`` takes it on no CPU, so that the same run
     has the same precision on every processor.
 
     Raises:

@@ -24,7 +24,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def pair_model(task: str, kind: str) -> Model:
-    return small_model("pairs", task, positional={"type": "none"}, options=OPTIONS[kind]).eval()
+    layers = 1 if kind == "recurrent" else 2
+    return small_model("pairs", task, positional={"type": "none"}, options=OPTIONS[kind], layers=layers).eval()
 
 
 def outputs(model: Model, graphs: list[Data]) -> torch.Tensor:
@@ -103,3 +104,9 @@ def test_outputs_without_a_normalisation_grow_with_the_states() -> None:
 def test_wrong_options_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="closure"):
         small_model("pairs", "mst", options={"closur": 4})
+    with pytest.raises(ConfigError, match="closure"):
+        small_model("pairs", "mst", options={"closure": 10**9})
+    with pytest.raises(ConfigError, match=r"set model\.layers to 1"):
+        small_model("pairs", "mst", options={"recurrent": True}, layers=2)
+    with pytest.raises(ConfigError, match="supervised is 3"):
+        small_model("pairs", "mst", options={"supervised": 3}, layers=2)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.arcs import occurrences
 from graphbench.models.config import ModelConfig
@@ -28,6 +29,7 @@ from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
 from graphbench.models.semirings import semiring_closure, semiring_product
 
+MOST_CHANNELS = 4096
 _MATRICES = 6  # arrays of the model's width that a layer holds for every pair
 
 
@@ -45,11 +47,11 @@ class PairOptions(StrictModel):
         recurrent: Whether one layer is applied as often as a graph's size asks for, in place of ``layers`` layers.
     """
 
-    closure: int = Field(default=16, ge=0)
-    triangle: int = Field(default=0, ge=0)
+    closure: int = Field(default=16, ge=0, le=MOST_CHANNELS)
+    triangle: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     minima: float = Field(default=0.5, ge=0.0, le=1.0)
     pools: tuple[Literal["mean", "max"], ...] = ()
-    noise: int = Field(default=0, ge=0)
+    noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     order: bool = False
     supervised: int = Field(default=0, ge=0)
     recurrent: bool = False
@@ -99,6 +101,24 @@ class PairLayer(nn.Module):
         return torch.lerp(pairs, value, torch.sigmoid(gate))
 
 
+def _require_layers(config: ModelConfig, options: PairOptions) -> None:
+    """Raise an error for settings of layers that would not be read.
+
+    Raises:
+        ConfigError: If a recurrent processor has several layers, or more states share the loss than there are.
+    """
+    if options.recurrent and config.layers != 1:
+        raise ConfigError(
+            f"model.layers is {config.layers}, but with model.options.recurrent one layer is repeated as often as a "
+            "graph's size asks for; set model.layers to 1"
+        )
+    if not options.recurrent and options.supervised > config.layers:
+        raise ConfigError(
+            f"model.options.supervised is {options.supervised}, but there are {config.layers} earlier states; set it "
+            f"to {config.layers} at most, or raise model.layers"
+        )
+
+
 @register_processor("pairs")
 class PairProcessor(Processor):
     """States of all ordered pairs of nodes of a graph, see :class:`PairOptions`."""
@@ -108,6 +128,7 @@ class PairProcessor(Processor):
     def __init__(self, config: ModelConfig, context: Context) -> None:
         super().__init__(config, context)
         self.options = read_options(PairOptions, config)
+        _require_layers(config, self.options)
         width = config.hidden
         self.directed = context.directed
         self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
