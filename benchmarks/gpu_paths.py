@@ -320,7 +320,7 @@ def _line(paths: Paths) -> str:
 
 def _write(path: Path, paths: Paths) -> None:
     """Add a row to the result file, or replace the row of the same configuration and dataset."""
-    kept = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
+    kept = json.loads(path.read_text(encoding="utf-8"))["paths"] if path.is_file() else []
     rows = {(row["name"], row["dataset"]): row for row in [*kept, asdict(paths)]}
     lines = sorted(line for row in rows.values() for line in row["waits"])
     result = {
@@ -328,7 +328,7 @@ def _write(path: Path, paths: Paths) -> None:
         "date": paths.date,
         "machine": {**machine(), "device": torch.cuda.get_device_name(0) if REAL else "pretended"},
         "settings": {"samples per batch": _BATCH, "layers": _LAYERS, "update": "the second one, in training mode"},
-        "rows": [rows[key] for key in sorted(rows)],
+        "paths": [rows[key] for key in sorted(rows)],
         "lines where updates wait": {
             line: sum(line in row["waits"] for row in rows.values()) for line in sorted(lines)
         },

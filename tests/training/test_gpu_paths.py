@@ -28,7 +28,7 @@ def checked(tmp_path: Path, *arguments: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "benchmarks.gpu_paths", *arguments, "--output", str(output)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert output.is_file(), done.stderr
-    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"]
+    rows: list[dict[str, Any]] = json.loads(output.read_text())["paths"]
     assert rows, done.stdout + done.stderr
     return rows
 
