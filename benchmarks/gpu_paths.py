@@ -56,7 +56,8 @@ _LAYERS = 2  # fewer layers take the same code paths
 _NODES = 16  # of a part of a large graph
 _BATCH = 4
 _LIMIT = 12
-_LIMITS = {"chip_design/speller_small": 2, "clrs_text": 2}  # untrained, they write every text to the largest length
+# untrained models write every text to the largest length, token by token; a snapshot is one graph
+_LIMITS: dict[str, int | None] = {"chip_design/speller_small": 2, "clrs_text": 2, "social": None}
 
 
 @dataclass
@@ -116,9 +117,8 @@ def check(name: str, dataset: str, folder: Path, *, runs: bool) -> Paths | None:
 
     allow_cuda_tensors()
     paths, started = Paths(name, dataset), time.perf_counter()
-    chosen, model = card(dataset), name.split("/")[1]
-    least = _LIMITS.get(name, _LIMITS.get(name.split("/")[0], _LIMIT))
-    limit = None if dataset.startswith("social") else least  # a snapshot is one graph
+    chosen, (domain, model) = card(dataset), name.split("/")
+    limit = _LIMITS.get(name, _LIMITS.get(domain, _LIMIT))
     plain = load_config(chosen.address, model, family=chosen.family, limit=limit)
     if not architecture(plain.kind).has_steps:
         return None

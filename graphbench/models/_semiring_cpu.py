@@ -65,7 +65,7 @@ def products(
     most = nodes.max() if nodes.size else 0
     vectors = (most + LANES - 1) // LANES
     panels, factors = empty_vectors(vectors * most + 1), np.empty((most, most), np.float32)
-    results, places, first = empty_vectors(4), empty_vectors(4), 0
+    results, places, placed, first = empty_vectors(4), empty_vectors(4), middles.size > 0, 0
     for size in nodes:
         for channel in range(left.shape[1]):
             _fill_panels(right, first, channel, size, panels)
@@ -77,17 +77,12 @@ def products(
                 column = panel * LANES
                 for u in range(0, size, 4):
                     rows = min(4, size - u)
-                    if middles.size:
-                        _four_rows_with_places(
-                            factors, u, rows, panels, panel * size, size, channel >= minima, results, places
-                        )
-                    else:
-                        _four_rows(factors, u, rows, panels, panel * size, size, channel >= minima, results)
+                    _four_rows(factors, u, rows, panels, panel * size, size, channel >= minima, placed, results, places)
                     for i in range(rows):
                         begin = (u + i) * size + column
                         for lane in range(min(LANES, size - column)):
                             out[first + begin + lane, channel] = results[i, lane]
-                            if middles.size:
+                            if placed:
                                 middles[written + begin + lane] = np.int16(places[i, lane])
         first += size * size
 
@@ -101,48 +96,17 @@ def _four_rows(
     begin: int,
     size: int,
     adds: bool,
-    results: NDArray[np.float32],
-) -> None:
-    """Write up to four rows of a product in one panel to ``results`` [4, LANES]; missing rows repeat the last one."""
-    u1, u2, u3 = u + min(1, rows - 1), u + min(2, rows - 1), u + min(3, rows - 1)
-    best0, best1, best2, best3 = splat(_LOWEST), splat(_LOWEST), splat(_LOWEST), splat(_LOWEST)
-    if adds:
-        for w in range(size):
-            row = load(panels, begin + w)
-            s0, s1 = splat(left[u, w]) + row, splat(left[u1, w]) + row
-            s2, s3 = splat(left[u2, w]) + row, splat(left[u3, w]) + row
-            best0, best1 = where_less(best0, s0, s0, best0), where_less(best1, s1, s1, best1)
-            best2, best3 = where_less(best2, s2, s2, best2), where_less(best3, s3, s3, best3)
-    else:
-        for w in range(size):
-            row = load(panels, begin + w)
-            a0, a1, a2, a3 = splat(left[u, w]), splat(left[u1, w]), splat(left[u2, w]), splat(left[u3, w])
-            s0, s1 = where_less(a0, row, a0, row), where_less(a1, row, a1, row)
-            s2, s3 = where_less(a2, row, a2, row), where_less(a3, row, a3, row)
-            best0, best1 = where_less(best0, s0, s0, best0), where_less(best1, s1, s1, best1)
-            best2, best3 = where_less(best2, s2, s2, best2), where_less(best3, s3, s3, best3)
-    store(results, 0, best0)
-    store(results, 1, best1)
-    store(results, 2, best2)
-    store(results, 3, best3)
-
-
-@inner
-def _four_rows_with_places(
-    left: NDArray[np.float32],
-    u: int,
-    rows: int,
-    panels: NDArray[np.float32],
-    begin: int,
-    size: int,
-    adds: bool,
+    placed: bool,
     results: NDArray[np.float32],
     places: NDArray[np.float32],
 ) -> None:
-    """As :func:`_four_rows`; ``places`` [4, LANES] are the first positions w of the maxima."""
+    """Write up to four rows of a product in one panel to ``results`` [4, LANES]; missing rows repeat the last one.
+
+    If ``placed``, ``places`` [4, LANES] receives the first positions w of the maxima.
+    """
     u1, u2, u3 = u + min(1, rows - 1), u + min(2, rows - 1), u + min(3, rows - 1)
-    best0, best1, best2, best3 = splat(_LOWEST), splat(_LOWEST), splat(_LOWEST), splat(_LOWEST)
-    at0, at1, at2, at3 = splat(_ZERO), splat(_ZERO), splat(_ZERO), splat(_ZERO)
+    best0 = best1 = best2 = best3 = splat(_LOWEST)
+    at0 = at1 = at2 = at3 = splat(_ZERO)
     for w in range(size):
         row, place = load(panels, begin + w), splat(np.float32(w))
         a0, a1, a2, a3 = splat(left[u, w]), splat(left[u1, w]), splat(left[u2, w]), splat(left[u3, w])
@@ -151,18 +115,14 @@ def _four_rows_with_places(
         else:
             s0, s1 = where_less(a0, row, a0, row), where_less(a1, row, a1, row)
             s2, s3 = where_less(a2, row, a2, row), where_less(a3, row, a3, row)
-        at0, at1 = where_less(best0, s0, place, at0), where_less(best1, s1, place, at1)
-        at2, at3 = where_less(best2, s2, place, at2), where_less(best3, s3, place, at3)
+        if placed:
+            at0, at1 = where_less(best0, s0, place, at0), where_less(best1, s1, place, at1)
+            at2, at3 = where_less(best2, s2, place, at2), where_less(best3, s3, place, at3)
         best0, best1 = where_less(best0, s0, s0, best0), where_less(best1, s1, s1, best1)
         best2, best3 = where_less(best2, s2, s2, best2), where_less(best3, s3, s3, best3)
-    store(results, 0, best0)
-    store(results, 1, best1)
-    store(results, 2, best2)
-    store(results, 3, best3)
-    store(places, 0, at0)
-    store(places, 1, at1)
-    store(places, 2, at2)
-    store(places, 3, at3)
+    for i, (best, at) in enumerate(((best0, at0), (best1, at1), (best2, at2), (best3, at3))):
+        store(results, i, best)
+        store(places, i, at)
 
 
 @kernel
@@ -239,47 +199,30 @@ def closures(
     """
     most = nodes.max() if nodes.size else 0
     count = (most + LANES - 1) // LANES * most + 1
-    rows, stages, first = empty_vectors(count), empty_vectors(count), 0
+    rows, stages, staged, first = empty_vectors(count), empty_vectors(count), middles.size > 0, 0
     for size in nodes:
         vectors = (size + LANES - 1) // LANES
         for channel in range(values.shape[1]):
             _fill_rows(values, first, channel, size, rows)
-            if middles.size:
-                stages[: size * vectors] = _NONE
-                _close_with_stages(rows, stages, size, vectors, channel >= minima)
-            else:
-                _close(rows, size, vectors, channel >= minima)
+            stages[: size * vectors] = _NONE
+            _close(rows, stages, size, vectors, channel >= minima, staged)
             written = first * values.shape[1] + channel * size * size
             for u in range(size):
                 for v in range(size):
                     out[first + u * size + v, channel] = rows[u * vectors + v // LANES, v % LANES]
-                    if middles.size:
+                    if staged:
                         middles[written + u * size + v] = np.int16(stages[u * vectors + v // LANES, v % LANES])
         first += size * size
 
 
 @inner
-def _close(rows: NDArray[np.float32], size: int, vectors: int, adds: bool) -> None:
-    """Close a matrix in place; ``rows`` [size * vectors, LANES]."""
-    for w in range(size):
-        for u in range(size):
-            step = splat(rows[u * vectors + w // LANES, w % LANES])
-            if adds:
-                for i in range(vectors):
-                    value, now = step + load(rows, w * vectors + i), load(rows, u * vectors + i)
-                    store(rows, u * vectors + i, where_less(now, value, value, now))
-            else:
-                for i in range(vectors):
-                    other, now = load(rows, w * vectors + i), load(rows, u * vectors + i)
-                    value = where_less(step, other, step, other)
-                    store(rows, u * vectors + i, where_less(now, value, value, now))
-
-
-@inner
-def _close_with_stages(
-    rows: NDArray[np.float32], stages: NDArray[np.float32], size: int, vectors: int, adds: bool
+def _close(
+    rows: NDArray[np.float32], stages: NDArray[np.float32], size: int, vectors: int, adds: bool, staged: bool
 ) -> None:
-    """As :func:`_close`; ``stages`` [size * vectors, LANES] receives the last stage that raised a value."""
+    """Close a matrix in place; ``rows`` [size * vectors, LANES].
+
+    If ``staged``, ``stages`` [size * vectors, LANES] receives the last stage that raised a value.
+    """
     for w in range(size):
         stage = splat(np.float32(w))
         for u in range(size):
@@ -287,7 +230,8 @@ def _close_with_stages(
             for i in range(vectors):
                 other, now = load(rows, w * vectors + i), load(rows, u * vectors + i)
                 value = step + other if adds else where_less(step, other, step, other)
-                store(stages, u * vectors + i, where_less(now, value, stage, load(stages, u * vectors + i)))
+                if staged:
+                    store(stages, u * vectors + i, where_less(now, value, stage, load(stages, u * vectors + i)))
                 store(rows, u * vectors + i, where_less(now, value, value, now))
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphbench.core.ragged import offsets
 from graphbench.models.graphs import Layout
 
 
@@ -50,12 +51,12 @@ class PairLayout:
 
     @cached_property
     def _arrays(self) -> dict[str, Tensor]:
-        squares, ends = self.counts**2, np.cumsum(self.counts**2)
-        first = np.repeat(ends - squares, squares)
+        squares = self.counts**2
+        first = np.repeat(offsets(squares)[:-1], squares)
         sizes = np.repeat(self.counts, squares)
         inside = np.arange(self.size) - first
         rows, columns = inside // np.maximum(sizes, 1), inside % np.maximum(sizes, 1)
-        nodes = np.repeat(np.cumsum(self.counts) - self.counts, squares)
+        nodes = np.repeat(offsets(self.counts)[:-1], squares)
         arrays = {
             "first_of_graph": first,
             "sizes": sizes,
@@ -100,9 +101,10 @@ class PairLayout:
     @cached_property
     def loops(self) -> Tensor:
         """int64 [N], the row of the pair (v, v) of every node."""
-        firsts = np.repeat(np.cumsum(self.counts**2) - self.counts**2, self.counts)
-        inside = np.arange(int(self.counts.sum())) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
-        return torch.from_numpy(firsts + inside * (np.repeat(self.counts, self.counts) + 1)).to(self.device)
+        ptr, sizes = offsets(self.counts), np.repeat(self.counts, self.counts)
+        inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], self.counts)
+        loops = np.repeat(offsets(self.counts**2)[:-1], self.counts) + inside * (sizes + 1)
+        return torch.from_numpy(loops).to(self.device)
 
     def rows_of(self, ends: Tensor, layout: Layout) -> Tensor:
         """Return the rows int64 [E] of pairs ``ends`` int64 [2, E] of nodes, which are counted through the batch."""

@@ -189,31 +189,31 @@ class _DenseGroup:
 
 def _dense_groups(edge_index: Tensor, ptr: Tensor) -> Iterator[_DenseGroup]:
     """Yield the graphs as dense matrices: all at once if they are equally large, else grouped by padded size."""
-    sizes = (ptr[1:] - ptr[:-1]).cpu()
+    sizes = ptr.diff()
     padded = sizes if bool((sizes == sizes[:1]).all()) else (sizes + _SIZE_STEP - 1) // _SIZE_STEP * _SIZE_STEP
     num_nodes = int(ptr[-1])
-    graph = torch.repeat_interleave(torch.arange(sizes.numel()), sizes).to(ptr.device)
+    graph = torch.repeat_interleave(torch.arange(sizes.numel()), sizes)
     for size in sorted({int(n) for n in padded.tolist()} - {0}):
         members = (padded == size).nonzero().squeeze(1)
         for chunk in torch.split(members, max(1, _CHUNK_BYTES // (4 * size * size))):
-            yield _dense_group(edge_index, ptr, graph, chunk.to(ptr.device), size, num_nodes)
+            yield _dense_group(edge_index, ptr, graph, chunk, size, num_nodes)
 
 
 def _dense_group(
     edge_index: Tensor, ptr: Tensor, graph: Tensor, members: Tensor, size: int, num_nodes: int
 ) -> _DenseGroup:
-    row_of_graph = torch.full((ptr.numel() - 1,), -1, device=ptr.device)
-    row_of_graph[members] = torch.arange(members.numel(), device=ptr.device)
-    slot = row_of_graph[graph] * size + torch.arange(num_nodes, device=ptr.device) - ptr[graph]
+    row_of_graph = torch.full((ptr.numel() - 1,), -1)
+    row_of_graph[members] = torch.arange(members.numel())
+    slot = row_of_graph[graph] * size + torch.arange(num_nodes) - ptr[graph]
     in_group = row_of_graph[graph] >= 0
     source, target = edge_index
     if members.numel() < ptr.numel() - 1:
         inside = in_group[source]
         source, target = source[inside], target[inside]
     flat = slot[source] * size + slot[target] % size
-    adjacency = torch.zeros(members.numel() * size * size, device=ptr.device)
-    adjacency.index_add_(0, flat, torch.ones(flat.numel(), device=ptr.device))
-    real = torch.zeros(members.numel() * size, dtype=torch.bool, device=ptr.device)
+    adjacency = torch.zeros(members.numel() * size * size)
+    adjacency.index_add_(0, flat, torch.ones(flat.numel()))
+    real = torch.zeros(members.numel() * size, dtype=torch.bool)
     real[slot[in_group]] = True
     nodes = in_group.nonzero().squeeze(1)
     return _DenseGroup(size, adjacency.view(-1, size, size), real.view(-1, size), nodes)
@@ -230,28 +230,28 @@ def _fits_compiled_kernel(ptr: Tensor) -> bool:
 
 def _dense_laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`laplacian_encoding`, computed by torch's batched eigensolver."""
-    values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
+    values = torch.zeros(int(ptr[-1]), k)
     vectors = torch.zeros_like(values)
     for group in _dense_groups(edge_index, ptr):
         adjacency = (group.adjacency + group.adjacency.transpose(1, 2)).clamp(max=1.0)
         degree = adjacency.sum(dim=2)
         # Padding gets an eigenvalue above the graph's (at most 2 * max degree), so it never mixes with the graph.
         degree = torch.where(group.real, degree, 2.0 * degree.max() + 1.0)
-        with _one_thread(adjacency.device):
+        with _one_thread():
             spectrum, basis = torch.linalg.eigh(torch.diag_embed(degree) - adjacency)
         kept = min(k, group.size)
-        inside = torch.arange(kept, device=ptr.device) < group.real.sum(dim=1, keepdim=True)
-        rows = torch.zeros(*basis.shape[:2], kept, device=ptr.device) + spectrum[:, None, :kept].clamp(min=0.0)
+        inside = torch.arange(kept) < group.real.sum(dim=1, keepdim=True)
+        rows = torch.zeros(*basis.shape[:2], kept) + spectrum[:, None, :kept].clamp(min=0.0)
         values[group.nodes, :kept] = (rows * inside[:, None])[group.real]
         vectors[group.nodes, :kept] = (basis[:, :, :kept] * inside[:, None])[group.real]
     return values, vectors
 
 
 @contextmanager
-def _one_thread(device: torch.device) -> Iterator[None]:
-    """Run torch with one thread on the CPU: batches of small eigenproblems are 5 to 20 times slower with two."""
+def _one_thread() -> Iterator[None]:
+    """Run torch with one thread: batches of small eigenproblems are 5 to 20 times slower with two."""
     threads = torch.get_num_threads()
-    if device.type != "cpu" or threads == 1:
+    if threads == 1:
         yield
         return
     torch.set_num_threads(1)

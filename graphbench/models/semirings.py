@@ -65,22 +65,8 @@ class _Product(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         left, right, middles = ctx.saved_tensors
-        of_left, of_right = torch.zeros_like(left), torch.zeros_like(right)
-        if left.device.type == "cpu":
-            from graphbench.models._semiring_cpu import product_gradients
-
-            passed = gradient.contiguous().numpy()
-            inputs = (left.numpy(), right.numpy(), ctx.layout.counts, ctx.minima, middles.numpy(), passed)
-            product_gradients(*inputs, of_left.numpy(), of_right.numpy())
-            return of_left, of_right, None, None
-        first, second = _factors(ctx.layout, middles)
-        a, b = left.gather(0, first), right.gather(0, second)
-        share = torch.where(a < b, 1.0, torch.where(b < a, 0.0, 0.5))
-        share = torch.where(torch.arange(left.shape[1], device=left.device) < ctx.minima, share, 1.0)
-        adds = torch.arange(left.shape[1], device=left.device) >= ctx.minima
-        of_left.scatter_add_(0, first, share * gradient)
-        of_right.scatter_add_(0, second, torch.where(adds, 1.0, 1.0 - share) * gradient)
-        return of_left, of_right, None, None
+        gradients = _compiled_gradients if left.device.type == "cpu" else _sliced_gradients
+        return *gradients(left, right, ctx.layout, ctx.minima, middles, gradient), None, None
 
 
 class _Closure(torch.autograd.Function):
@@ -122,6 +108,18 @@ def _compiled_product(
     return out, middles
 
 
+def _compiled_gradients(
+    left: Tensor, right: Tensor, layout: PairLayout, minima: int, middles: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of both factors from the gradient of a product of :func:`_compiled_product`."""
+    from graphbench.models._semiring_cpu import product_gradients
+
+    of_left, of_right = torch.zeros_like(left), torch.zeros_like(right)
+    inputs = (left.numpy(), right.numpy(), layout.counts, minima, middles.numpy(), gradient.contiguous().numpy())
+    product_gradients(*inputs, of_left.numpy(), of_right.numpy())
+    return of_left, of_right
+
+
 def _sliced_product(
     left: Tensor, right: Tensor, layout: PairLayout, minima: int, needed: bool
 ) -> tuple[Tensor, Tensor]:
@@ -138,6 +136,19 @@ def _sliced_product(
         if needed:
             middles.masked_fill_(better, w)
     return out, middles
+
+
+def _sliced_gradients(
+    left: Tensor, right: Tensor, layout: PairLayout, minima: int, middles: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of both factors from the gradient of a product of :func:`_sliced_product`."""
+    first, second = _factors(layout, middles)
+    a, b = left.gather(0, first), right.gather(0, second)
+    share = torch.where(a < b, 1.0, torch.where(b < a, 0.0, 0.5))  # of a minimum, which passes to the smaller factor
+    minimum = torch.arange(left.shape[1], device=left.device) < minima
+    of_left = torch.zeros_like(left).scatter_add_(0, first, torch.where(minimum, share, 1.0) * gradient)
+    of_right = torch.zeros_like(right).scatter_add_(0, second, torch.where(minimum, 1.0 - share, 1.0) * gradient)
+    return of_left, of_right
 
 
 def _factors(layout: PairLayout, middles: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphbench.models.pair_layout import PairLayout
-from graphbench.models.semirings import _factors, _sliced_product, semiring_closure, semiring_product
+from graphbench.models.semirings import _factors, _sliced_gradients, _sliced_product, semiring_closure, semiring_product
 
 SIZES = [(1,), (5, 3, 0, 2), (16, 16), (17, 33, 16)]
 CHANNELS, MINIMA = 3, 1
@@ -95,6 +95,17 @@ def test_slices_for_other_devices_give_the_same_products() -> None:
     a, b = left.gather(0, first), right.gather(0, second)
     read = torch.cat([torch.minimum(a, b)[:, :MINIMA], (a + b)[:, MINIMA:]], dim=1)
     torch.testing.assert_close(read, product, rtol=0, atol=0)
+
+
+def test_slices_for_other_devices_give_the_same_gradients() -> None:
+    sizes = (17, 33, 16, 1)
+    layout = layout_of(sizes)
+    left, right = (distinct(sizes, seed).requires_grad_() for seed in (3, 4))
+    product = semiring_product(left, right, layout, MINIMA)
+    weights = torch.randn_like(product)
+    _, middles = _sliced_product(left.detach(), right.detach(), layout, MINIMA, True)
+    sliced = _sliced_gradients(left.detach(), right.detach(), layout, MINIMA, middles, weights)
+    torch.testing.assert_close(sliced, torch.autograd.grad(product, [left, right], weights))
 
 
 def test_equal_factors_of_a_minimum_share_its_gradient() -> None:

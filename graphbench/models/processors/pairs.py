@@ -132,7 +132,7 @@ class PairProcessor(Processor):
         width = config.hidden
         self.directed = context.directed
         self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
-        self.tails, self.heads, self.own = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.tails, self.heads, self.loops = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.order = nn.Parameter(torch.zeros(2, width)) if self.options.order else None
         self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
         self.draws_noise = self.noise is not None
@@ -204,7 +204,7 @@ class PairProcessor(Processor):
         if self.noise is not None:
             edges = edges + self.noise(state.layout.both_directions(self.facts(state)["noise"]))
         pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
-        pairs = pairs.index_add(0, layout.loops, (self.own(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
+        pairs = pairs.index_add(0, layout.loops, (self.loops(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
         if self.order is not None:
             pairs = pairs + torch.where((layout.tails < layout.heads).unsqueeze(1), self.order[0], self.order[1])
         first: Tensor = pairs + self.start(pairs)
