@@ -17,7 +17,7 @@ from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processors.pairs import PairLayer, PairOptions
 from graphbench.models.semirings import semiring_closure, semiring_product
 
-from .conftest import TASKS, batch_of, graph, small_model
+from .conftest import TASKS, assert_near_under_autocast, batch_of, graph, small_model
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "closure": {"closure": 4},
@@ -143,3 +143,9 @@ def test_wrong_options_are_refused_by_name() -> None:
         small_model("pairs", "mst", options={"recurrent": True}, layers=2)
     with pytest.raises(ConfigError, match="supervised is 3"):
         small_model("pairs", "mst", options={"supervised": 3}, layers=2)
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_outputs_under_autocast_are_near(kind: str) -> None:
+    model = pair_model("mst", kind)
+    assert_near_under_autocast(model, model.prepare(batch_of([graph(n, "mst", n) for n in (7, 12)])), "in_tree")

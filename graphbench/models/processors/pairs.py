@@ -92,7 +92,7 @@ class PairLayer(nn.Module):
         hidden = torch.relu_(hidden)
         if start is None:
             return _plus_product(pairs + self.out.bias, hidden, self.out.weight)
-        value, gate = self.out(hidden).chunk(2, dim=1)
+        value, gate = self.out(hidden).to(pairs.dtype).chunk(2, dim=1)  # autocast returns bfloat16
         return torch.lerp(pairs, value, torch.sigmoid(gate))
 
     def _joined_weight(self, recall: bool) -> Tensor:
