@@ -60,6 +60,8 @@ class Card(FeatureSelection, StrictModel):
         channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
         class_aliases: Alternative spelling -> class name, for answers given as words.
         overlapping: Whether splits may share samples, because the published ones are sampled independently.
+        supplementary: Whether the dataset supplements the benchmark of its domain: it is in no group but those that it
+            names, not in the group of the domain, and in no mean over datasets.
         labels: Labeller -> its effort and features, for cards with tasks.
         tasks: Name -> task, if the same graphs serve several; the id alone means the first.
         task: The task of this card: ``features`` are the features of the graphs and of the task's labels, ``metrics``
@@ -86,6 +88,7 @@ class Card(FeatureSelection, StrictModel):
     directed: bool = False
     complete: bool = False
     overlapping: bool = False
+    supplementary: bool = False
     protocol: str | None = None
     features: tuple[Feature, ...]
     classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -60,7 +60,7 @@ def statistics_size(card: Card, split: str, generator: Generator, first: Samples
 
 
 def describe(generator: Generator, parameters: Any, samples: Samples, graph: Samples | None = None) -> Statistics:
-    """Return the statistics of sizes, and the statistics that the generator defines.
+    """Return the statistics of sizes, and the statistics that the generator defines, over the graphs that have a value.
 
     Args:
         generator: The generator.
@@ -68,7 +68,7 @@ def describe(generator: Generator, parameters: Any, samples: Samples, graph: Sam
         samples: The samples, not packed.
         graph: The graph that all samples of a series share; None if every sample has a separate graph.
     """
-    own = generator.statistics(parameters, samples)
+    own = {name: values[~np.isnan(values)] for name, values in generator.statistics(parameters, samples).items()}
     places = np.arange(len(samples)) if graph is None else np.zeros(len(samples), np.int64)
     sizes = samples if graph is None else graph
     return _summary({"nodes": sizes.num_nodes[places], "edges": sizes.num_edges[places], **own})
