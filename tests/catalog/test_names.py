@@ -120,6 +120,7 @@ class Named:
     domain: str = "home"
     family: str = "a"
     path: str = "here.yaml"
+    supplementary: bool = False
 
 
 @pytest.mark.parametrize(
