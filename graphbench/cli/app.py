@@ -233,8 +233,8 @@ def verify(
         raise typer.BadParameter("facts are measured on generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            chosen = None if splits is None else card.select_splits(splits)
-            path = update_measured(card, root=root, samples=[] if samples is None else [samples], splits=chosen)
+            named = None if splits is None else card.select_splits(splits)
+            path = update_measured(card, root=root, samples=[] if samples is None else [samples], splits=named)
             echo(f"{card.id}: wrote {path}")
         return
     outcomes = []

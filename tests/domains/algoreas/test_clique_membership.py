@@ -229,3 +229,14 @@ def test_the_datasets_supplement_the_benchmark_and_are_in_none_of_its_groups():
         assert card.supplementary and not clique.supplementary
         for split in ("train", "val", "test"):
             assert card.split(split).parameters == clique.split(split).parameters
+
+
+def test_the_card_of_the_maximum_clique_says_how_many_graphs_have_several():
+    cards = [graphbench.card(f"max_clique_{difficulty}") for difficulty in ("easy", "medium", "hard")]
+    shares = [100 * card.measured.statistics["test"]["several"][0] for card in cards]
+    (count,) = {card.measured.statistics_samples["test"] for card in cards}
+    words = "{:.0f} %, {:.0f} % and {:.0f} % of the first {:,} test graphs".format(*shares, count)
+    for card in cards:
+        assert words in card.description
+        for split in card.splits:
+            assert 0.5 < card.measured.statistics[split]["several"][0] < 1
