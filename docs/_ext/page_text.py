@@ -442,7 +442,7 @@ def _source(card: Card) -> str:
         ["citation", source.citation or "-"],
         ["licence of the data", card.licence],
         ["aliases", joined(card.aliases)],
-        ["groups", joined((card.domain, *card.groups))],
+        ["groups", joined(card.all_groups)],
         ["data folder", code(f"{card.id}/v{card.version}-{_fingerprint(card)}")],
     ]
     if source.url:

@@ -163,6 +163,11 @@ class Card(FeatureSelection, StrictModel):
         return f"{self.id}{task}" + ("" if self.representation is None else f"@{self.representation}")
 
     @property
+    def all_groups(self) -> tuple[str, ...]:
+        """Names of the groups that the dataset is in: of its domain, unless it is supplementary, and those it names."""
+        return self.groups if self.supplementary else (self.domain, *self.groups)
+
+    @property
     def labellers(self) -> tuple[str, ...]:
         """Names of the labellers that the task needs; empty if the generator gives all features."""
         return () if self.task_name is None else self.tasks[self.task_name].labels

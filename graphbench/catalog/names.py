@@ -41,7 +41,7 @@ class Catalog:
             if alias in self.aliases or alias in self.cards:
                 raise CardError(f"{card.path}: the alias {alias!r} is taken by {self.aliases.get(alias, alias)}")
             self.aliases[alias] = card.id
-        for group in (*([] if card.supplementary else [card.domain]), *card.groups):
+        for group in card.all_groups:
             self.groups.setdefault(group, []).append(card.id)
         self.families.setdefault(card.family, {}).setdefault(card.domain, []).append(card.id)
 

@@ -120,7 +120,10 @@ class Named:
     domain: str = "home"
     family: str = "a"
     path: str = "here.yaml"
-    supplementary: bool = False
+
+    @property
+    def all_groups(self):
+        return (self.domain, *self.groups)
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,7 @@ def test_the_datasets_supplement_the_benchmark_and_are_in_none_of_its_groups():
     for name in names:
         card, clique = graphbench.card(name), graphbench.card(name.replace("clique_membership", "max_clique"))
         assert card.supplementary and not clique.supplementary
+        assert card.all_groups == ("algoreas_membership",) and clique.all_groups[0] == "algoreas"
         for split in ("train", "val", "test"):
             assert card.split(split).parameters == clique.split(split).parameters
 
