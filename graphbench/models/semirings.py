@@ -60,6 +60,30 @@ def _by_channel(values: Tensor) -> Tensor:
     return values.float().t().contiguous()
 
 
+def mean_products(left: Tensor, right: Tensor, layout: PairLayout) -> Tensor:
+    """Return ``out[u, v] = mean over w of left[u, w] right[w, v]`` for every channel, float [C, P].
+
+    These are the matrix products of the usual semiring (+, x), divided by the number of nodes of a graph.
+
+    Args:
+        left: float [C, P], one column per pair of nodes of a graph.
+        right: float [C, P].
+        layout: The pairs.
+    """
+
+    def multiplied(a: Tensor, b: Tensor, nodes: int) -> Tensor:
+        shape = (a.shape[0], -1, nodes, nodes)
+        product: Tensor = torch.matmul(a.reshape(shape) / nodes, b.reshape(shape)).flatten(1)
+        return product
+
+    if layout.same_size is not None:
+        return multiplied(left, right, layout.same_size) if layout.same_size else left
+    sizes = [int(n) for n in layout.counts if n]
+    squares = [n * n for n in sizes]
+    parts = zip(left.split(squares, dim=1), right.split(squares, dim=1), sizes, strict=True)
+    return torch.cat([multiplied(*part) for part in parts], dim=1)
+
+
 class _Product(torch.autograd.Function):
     """The compiled product of float32 [C, P]."""
 

@@ -25,6 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "recurrent": {"closure": 0, "triangle": 4, "recurrent": True},
     "noise": {"closure": 4, "minima": 1.0, "noise": 3},
     "bare": {"closure": 0},
+    "means": {"closure": 0, "means": 4, "pools": ["mean"]},
     "edges": {"closure": 4, "pools": ["edges", "max"], "node_pools": ["edges"]},
 }
 
@@ -85,16 +86,21 @@ def test_every_weight_receives_a_gradient(kind: str) -> None:
 @pytest.mark.parametrize("sizes", [(5, 3, 0, 2), (7, 7), (17,)])
 def test_layers_compute_their_equations(sizes: tuple[int, ...], recall: bool) -> None:
     layout = PairLayout(np.array(sizes, np.int64), torch.device("cpu"))
-    options = PairOptions(closure=4, triangle=6, minima=0.5, pools=("mean", "max"))
+    options = PairOptions(closure=4, triangle=6, means=3, minima=0.5, pools=("mean", "max"))
     layer = PairLayer(16, options, recall=recall)
     pairs, start = (torch.randn(layout.size, 16, requires_grad=True) for _ in range(2))
+
+    def means(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        through = [layout.through(w) for w in range(layout.most_nodes)]
+        total = sum((a[i] * b[j]) * there.unsqueeze(1) for i, j, there in through)
+        return total / layout.sizes.unsqueeze(1)
 
     def plain() -> torch.Tensor:
         columns = layer.direct(torch.cat([pairs, start], 1) if recall else pairs)
         columns = columns + layout.transposed(layer.reverse(pairs))
-        low, lengths, left, right, hidden = columns.split([2, 2, 6, 6, 32], dim=1)
+        low, lengths, left, right, a, b, hidden = columns.split([2, 2, 6, 6, 3, 3, 32], dim=1)
         closed = semiring_closure(torch.cat([low, -nn.functional.softplus(lengths)], 1), layout, 2)
-        combined = torch.cat([closed, semiring_product(left, right, layout, 3)], 1)
+        combined = torch.cat([closed, semiring_product(left, right, layout, 3), means(a, b)], 1)
         pooled = torch.cat([layout.pooled(pairs, kind) for kind in options.pools], 1)
         tails, heads = layer.tails(pooled)[layout.tails], layer.heads(pooled)[layout.heads]
         update = layer.out(torch.relu(hidden + layer.combined(combined) + tails + heads))

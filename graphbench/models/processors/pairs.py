@@ -27,7 +27,7 @@ from graphbench.models.noise import GraphNoise
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
-from graphbench.models.semirings import semiring_closure, semiring_product
+from graphbench.models.semirings import mean_products, semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
 Pool = Literal["mean", "max", "edges"]
@@ -40,7 +40,9 @@ class PairOptions(StrictModel):
     Attributes:
         closure: Channels that are closed under walks.
         triangle: Channels of one product of pairs.
-        minima: Share of these channels in the semiring (max, min); the others are in (max, +).
+        means: Channels of one mean of products of pairs, such as the share of the nodes that are neighbours of both.
+        minima: Share of the channels of ``closure`` and ``triangle`` in the semiring (max, min); the others are in
+            (max, +).
         pools: How the pairs that end at a node are pooled for the pairs of this node: their ``mean``, their ``max``, or
             the sum over the edges among them (``edges``), which grows with the degree and not with the graph.
         node_pools: How the pairs that end at a node are pooled for the output of this node.
@@ -52,6 +54,7 @@ class PairOptions(StrictModel):
 
     closure: int = Field(default=16, ge=0, le=MOST_CHANNELS)
     triangle: int = Field(default=0, ge=0, le=MOST_CHANNELS)
+    means: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     minima: float = Field(default=0.5, ge=0.0, le=1.0)
     pools: tuple[Pool, ...] = ()
     node_pools: tuple[Pool, ...] = ("mean", "max")
@@ -66,14 +69,16 @@ class PairLayer(nn.Module):
 
     def __init__(self, width: int, options: PairOptions, *, recall: bool = False) -> None:
         super().__init__()
-        self.closure, self.triangle, self.pools = options.closure, options.triangle, options.pools
+        self.closure, self.triangle, self.means = options.closure, options.triangle, options.means
+        self.pools = options.pools
         self.closure_minima = round(options.minima * options.closure)
         self.triangle_minima = round(options.minima * options.triangle)
         self.hidden = 2 * width
-        columns = options.closure + 2 * options.triangle + self.hidden
+        self.parts = options.closure + 2 * options.triangle + 2 * options.means
+        columns = self.parts + self.hidden
         self.direct = nn.Linear(width * (2 if recall else 1), columns)
         self.reverse = nn.Linear(width, columns, bias=False)
-        combined = options.closure + options.triangle
+        combined = options.closure + options.triangle + options.means
         self.combined = nn.Linear(combined, self.hidden, bias=False) if combined else None
         pooled = width * len(options.pools)
         self.tails = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
@@ -91,8 +96,7 @@ class PairLayer(nn.Module):
         """
         seen = layout.with_reverse(pairs)
         seen = seen if start is None else torch.cat([seen, start], dim=1)
-        parts = self.closure + 2 * self.triangle
-        weight = self._joined_weight(start is not None)
+        parts, weight = self.parts, self._joined_weight(start is not None)
         hidden = torch.addmm(self.direct.bias[parts:], seen, weight[parts:].t())
         if self.combined is not None:
             rows = torch.addmm(self.direct.bias[:parts].unsqueeze(1), weight[:parts], seen.t())
@@ -115,18 +119,19 @@ class PairLayer(nn.Module):
         return torch.cat(parts, dim=1)
 
     def _combined(self, rows: Tensor, layout: PairLayout) -> Tensor:
-        """Return the closures and products [P, closure + triangle] of ``rows`` [closure + 2 triangle, P].
+        """Return the closures, products and means [P, closure + triangle + means] of ``rows`` [parts, P].
 
         The rows, one per channel, are the arrays that the semirings' compiled kernels read, so nothing is transposed.
         """
-        closed, factors = rows[: self.closure], rows[self.closure :]
+        closed, left, right, first, second = rows.split([self.closure, *[self.triangle] * 2, *[self.means] * 2])
         combined = []
         if self.closure:
             steps = torch.cat([closed[: self.closure_minima], -F.softplus(closed[self.closure_minima :])])
             combined.append(semiring_closure(steps.t(), layout, self.closure_minima).t())
         if self.triangle:
-            left, right = factors[: self.triangle], factors[self.triangle :]
             combined.append(semiring_product(left.t(), right.t(), layout, self.triangle_minima).t())
+        if self.means:
+            combined.append(mean_products(first, second, layout))
         return (combined[0] if len(combined) == 1 else torch.cat(combined)).t()
 
 
