@@ -1,0 +1,103 @@
+"""The largest value among the other arcs into the tail of an arc, with gradients to the arc that holds it.
+
+An arc u -> v receives ``max of values[w -> u] over w != v``, the messages of belief propagation for matchings and
+paths. All arcs come in pairs of opposite directions. A compiled kernel does the work on CPUs; other devices compute
+the same values by scattered maxima.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from graphbench.models.arcs import Arcs
+from graphbench.models.fused import is_compiled
+
+MAX_COMPILED_ARCS = 1 << 24
+"""Arcs of a batch that the kernel numbers exactly: it keeps the numbers as float32."""
+
+
+def max_of_others(values: Tensor, arcs: Arcs) -> Tensor:
+    """Return ``max of values[w -> u] over the arcs into u but v -> u`` for every arc u -> v, 0 if there are none.
+
+    Of equal values the first arc receives the gradient.
+
+    Args:
+        values: float [A, C], one row per arc.
+        arcs: The arcs; the columns ``2j`` and ``2j + 1`` are the two directions of an edge.
+
+    Returns:
+        float32 [A, C].
+
+    Raises:
+        IndexError: If ``values`` has not one row per arc.
+    """
+    if len(values) != arcs.ends.shape[1]:
+        raise IndexError(f"{len(values)} rows of values for {arcs.ends.shape[1]} arcs; give one row per arc")
+    values = values.float()
+    if is_compiled(values.shape[1], values) and len(values) < MAX_COMPILED_ARCS:
+        result: Tensor = _MaxOfOthers.apply(values.contiguous(), arcs)  # type: ignore[no-untyped-call]
+        return result
+    chosen = _chosen_rows(values.detach(), arcs)
+    return torch.where(chosen < 0, 0.0, values.gather(0, chosen.clamp(min=0)))
+
+
+def reversed_arcs(values: Tensor) -> Tensor:
+    """Return ``values`` [A, C] with the rows of the two directions of every edge exchanged."""
+    return values.view(-1, 2, values.shape[1]).flip(1).view(values.shape)
+
+
+class _MaxOfOthers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, arcs: Arcs) -> Tensor:
+        from graphbench.models._arc_maxima_cpu import other_maxima
+
+        width, bags = values.shape[1], arcs.incoming
+        out = torch.empty_like(values)
+        places = values.new_empty(2 * arcs.targets * width if ctx.needs_input_grad[0] else 0)
+        inputs = (_flat(values), bags.rows.numpy(), bags.offsets.numpy(), width)
+        other_maxima(*inputs, _flat(out), places.numpy())
+        ctx.arcs = arcs
+        ctx.save_for_backward(places)
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        from graphbench.models._arc_maxima_cpu import other_maxima_gradients
+
+        (places,), bags, gradient = ctx.saved_tensors, ctx.arcs.incoming, gradient.contiguous()
+        of_values = torch.empty_like(gradient)
+        inputs = (places.numpy(), bags.rows.numpy(), bags.offsets.numpy(), gradient.shape[1])
+        other_maxima_gradients(*inputs, _flat(gradient), _flat(of_values))
+        return of_values, None
+
+
+def _chosen_rows(values: Tensor, arcs: Arcs) -> Tensor:
+    """Return the row whose value every arc receives, int64 [A, C]; -1 if there is none."""
+    tails, heads = arcs.ends
+    numbers = torch.arange(len(values), device=values.device)
+    at = _first_maxima(values, heads, arcs.targets)
+    is_best = at.index_select(0, heads) == numbers.unsqueeze(1)
+    next_at = _first_maxima(values.masked_fill(is_best, -torch.inf), heads, arcs.targets)
+    own = at.index_select(0, tails) == (numbers ^ 1).unsqueeze(1)
+    return torch.where(own, next_at.index_select(0, tails), at.index_select(0, tails))
+
+
+def _first_maxima(values: Tensor, heads: Tensor, nodes: int) -> Tensor:
+    """Return the first row of the largest value into every node, int64 [N, C]; -1 where no value is above -inf."""
+    index = heads.unsqueeze(1).expand_as(values)
+    best = values.new_full((nodes, values.shape[1]), -torch.inf).scatter_reduce(0, index, values, "amax")
+    largest = (values == best.index_select(0, heads)) & (values > -torch.inf)
+    rows = torch.arange(len(values), device=values.device).unsqueeze(1)
+    rows = torch.where(largest, rows, len(values))
+    first = rows.new_full(best.shape, len(values)).scatter_reduce(0, index, rows, "amin")
+    return torch.where(first < len(values), first, -1)
+
+
+def _flat(values: Tensor) -> Any:
+    """Return a contiguous tensor as an array of one dimension that shares its memory."""
+    return values.detach().view(-1).numpy()
