@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphbench.models.arcs import occurrences
 from graphbench.models.graphs import Layout
 
 
@@ -34,6 +35,15 @@ class GraphNoise:
             for generator, count in zip(self.generators(), counts.tolist(), strict=True)
         ]
         return torch.from_numpy(np.concatenate(parts)) if parts else torch.zeros(0, width)
+
+    def of_edges(self, width: int) -> Tensor:
+        """Return ``width`` standard normal numbers for every edge, float32 [M, width].
+
+        The two directions of an undirected edge share them.
+        """
+        layout = self.layout
+        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
+        return self.normal(counts.numpy(), width)
 
     def generators(self) -> list[np.random.Generator]:
         """Return the generators of all graphs, newly started."""

@@ -1,14 +1,14 @@
 """A recurrent processor whose states are the arcs of a graph, in both directions of every edge.
 
-A step sends messages along arcs and takes, at each arc u -> v, the largest message of the other arcs into u: the
-update of belief propagation for matchings (Bayati, Shah and Sharma, 2008), with learned messages. One set of weights
-is applied as often as the size of a graph asks for.
+One step is repeated as often as the size of a graph asks for. An arc u -> v receives the largest of the messages along
+the other arcs into u, as in belief propagation for matchings of maximum weight (Bayati, Shah and Sharma, 2008): there
+the message along v -> w is ``weight(v, w) - max(0, max of the others)``. Here messages and updates are learned.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,145 +20,187 @@ from torch import Tensor, nn
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.arc_maxima import max_of_others, reversed_arcs
-from graphbench.models.arcs import Arcs, occurrences
+from graphbench.models.arcs import Arcs
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+from graphbench.models.processors.recurrence import supervised_states
+
+MOST_STEPS = 4096
+MOST_CHANNELS = 4096
+_MATRICES = 16  # rows per arc that bound a scored batch: the arrays of a step then stay in the cache of a core
 
 
 class ArcOptions(StrictModel):
-    steps: float = Field(default=8, ge=0)
-    steps_per_doubling: float = Field(default=4, ge=0)
-    least: float = Field(default=1 / 3, gt=0, le=1)
+    """The settings of ``arcs`` below ``options`` in a model's configuration.
+
+    A graph of n nodes takes ``ceil(steps + steps_per_doubling * log2(n))`` steps when it is scored.
+
+    Attributes:
+        steps: Steps of a graph of one node.
+        steps_per_doubling: Further steps for every doubling of the nodes.
+        fewest: In training, the steps of every batch are a random share of these numbers, uniform from this share to 1.
+        inner: Width of the hidden layer of a step, in multiples of ``model.hidden``.
+        noise: Random numbers that both directions of every edge receive.
+        supervised: Earlier states whose decodings share the loss in training, evenly spaced over the steps.
+    """
+
+    steps: float = Field(default=8.0, ge=0.0, le=MOST_STEPS)
+    steps_per_doubling: float = Field(default=4.0, ge=0.0, le=MOST_STEPS)
+    fewest: float = Field(default=1 / 3, gt=0.0, le=1.0)
+    inner: int = Field(default=1, ge=1, le=64)
+    noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     supervised: int = Field(default=0, ge=0)
-    noise: int = Field(default=0, ge=0)
-    norm: bool = False
-    message: int = 0
-    inner: float = 1.0
-    shape: int = 0
 
 
 class ArcStep(nn.Module):
-    def __init__(self, width: int, options: ArcOptions) -> None:
+    """One step: messages, the largest of the others, and a gated update; ``x0`` are the first states.
+
+    ``m = A x + B x0``, ``o[u -> v] = max of m[w -> u] over w != v`` (0 if there are none), ``y = ReLU(C x + D o + E x0
+    + reverse of (F x + G o + H x0))``, ``x <- x + sigmoid(J y) (K y - x)``. The terms of ``x0`` are computed once.
+    """
+
+    def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.width, self.inner = width, int(options.inner * width)
-        self.message_hidden = options.message * width
-        self.recall = nn.Linear(width, (self.message_hidden or width) + self.inner)
-        self.states = nn.Linear(width, (self.message_hidden or width) + 2 * self.inner, bias=False)
-        self.others = nn.Linear(width, 2 * self.inner, bias=False)
-        self.gaps = nn.Linear(width, self.inner, bias=False)
-        self.message = nn.Linear(self.message_hidden, width) if self.message_hidden else None
-        self.out = nn.Linear(self.inner, 2 * width)
-        self.norm = nn.LayerNorm(width) if options.norm else nn.Identity()
+        self.width, self.inner = width, inner
+        self.of_start = nn.Linear(width, width + 2 * inner)
+        self.message = nn.Linear(width, width, bias=False)
+        self.of_states = nn.Linear(width, 2 * inner, bias=False)
+        self.of_others = nn.Linear(width, 2 * inner, bias=False)
+        self.out = nn.Linear(inner, 2 * width)
 
-    def constants(self, start: Tensor) -> Tensor:
-        return self.recall(start)
+    def constants(self, start: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the terms of the first states ``start`` [A, h] in messages [A, h] and in hidden layers [A, inner]."""
+        message, ahead, back = self.of_start(start).split([self.width, self.inner, self.inner], dim=1)
+        return message, ahead + reversed_arcs(back)
 
-    def forward(self, states: Tensor, constants: Tensor, arcs: Arcs) -> Tensor:
-        first = self.message_hidden or self.width
-        constant_message, constant_inner = constants.split([first, self.inner], dim=1)
-        message, direct, back = self.states(states).split([first, self.inner, self.inner], dim=1)
-        message = message + constant_message
-        if self.message is not None:
-            message = self.message(torch.relu(message))
-        others = max_of_others(message, arcs)
-        gaps = torch.relu(others - reversed_arcs(message))
-        direct_others, back_others = self.others(others).split(self.inner, dim=1)
-        hidden = constant_inner + direct + direct_others + self.gaps(gaps) + reversed_arcs(back + back_others)
-        value, gate = self.out(torch.relu(hidden)).chunk(2, dim=1)
-        return torch.lerp(states, self.norm(value), torch.sigmoid(gate))
+    def forward(self, states: Tensor, constants: tuple[Tensor, Tensor], arcs: Arcs) -> Tensor:
+        """Return the states [A, h] after one more step."""
+        of_message, of_hidden = constants
+        others = max_of_others(torch.addmm(of_message, states, self.message.weight.t()), arcs)
+        terms = torch.addmm(self.of_states(states), others, self.of_others.weight.t())
+        ahead, back = terms.chunk(2, dim=1)
+        hidden = torch.relu(of_hidden + ahead + reversed_arcs(back))
+        value, gate = self.out(hidden).chunk(2, dim=1)
+        return torch.lerp(states, value, torch.sigmoid(gate))
 
 
 @register_processor("arcs")
 class ArcProcessor(Processor):
+    """States of both directions of every edge of a graph, see :class:`ArcOptions`.
+
+    The arcs of directed graphs have reverse arcs as well, whose first states come from other weights.
+    """
+
     supports_edge_tokens = True
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
+        """Create the processor.
+
+        Raises:
+            ConfigError: If ``config.options`` do not fit :class:`ArcOptions`, or a setting would not be read.
+        """
         super().__init__(config, context)
+        _require_readable(config)
         self.options = read_options(ArcOptions, config)
         width = config.hidden
-        self.directed = context.directed
         self.tails, self.heads = (nn.Linear(width, width, bias=False) for _ in range(2))
-        self.edges = nn.Linear(width, width)
-        self.inverse = nn.Linear(width, width) if context.directed else None
+        self.arcs = nn.Linear(width, width)
+        self.inverse_arcs = nn.Linear(width, width) if context.directed else None
         self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
         self.draws_noise = self.noise is not None
-        self.step = ArcStep(width, self.options)
+        self.step = ArcStep(width, self.options.inner * width)
         self.of_nodes = nn.Linear(2 * width, width)
         self.of_edges = nn.Linear(2 * width, width) if context.edge_tokens else None
 
     def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
-        if not self.draws_noise:
-            return {}
-        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
-        return {"noise": noise.normal(counts.numpy(), self.options.noise)}
+        """Return the random numbers of every edge, float32 [M, k]; the two directions of an edge share them."""
+        return {"noise": noise.of_edges(self.options.noise)} if self.draws_noise else {}
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        return 8 * (nodes + 2 * edges)
+        """Return the nodes and arcs of each graph, times a number that keeps the arrays of a step in the cache."""
+        return _MATRICES * (nodes + 2 * edges)
 
     def forward(self, state: State) -> Processed:
+        """Return the processed nodes, and the processed edges where they are tokens."""
         layout = state.layout
         arcs = _both_ways(layout) if layout.directed else layout.arcs
-        states = self._first(state, arcs)
-        trail = self._repeated(states, arcs, layout)
-        last, *earlier = [Processed(self._nodes(state, x, arcs), self._edges(state, x)) for x in trail]
-        return dataclasses.replace(last, earlier=tuple(earlier))
+        states = self._repeated(self._first(state, arcs), arcs, layout)
+        last, *earlier = [Processed(self._nodes(state, x, arcs), self._edges(state, x)) for x in states]
+        return replace(last, earlier=tuple(earlier))
 
     def _first(self, state: State, arcs: Arcs) -> Tensor:
+        """Return the first states, [A, h]."""
         assert state.edges is not None
-        edges = self.edges(state.edges)
-        if self.inverse is not None and state.layout.directed:
-            edges = torch.stack([edges, self.inverse(state.edges)], 1).flatten(0, 1)
-            if len(state.edges) == 1:
-                edges = edges.repeat(arcs.ends.shape[1] // 2, 1)
+        layout, (tails, heads) = state.layout, arcs.ends
+        edges = self.arcs(state.edges)
+        if self.inverse_arcs is not None and layout.directed:
+            edges = torch.stack([edges, self.inverse_arcs(state.edges)], dim=1).flatten(0, 1)
+        edges = edges if len(edges) == len(tails) else edges.repeat(len(tails) // max(len(edges), 1), 1)
         if self.noise is not None:
             edges = edges + self.noise(self.facts(state)["noise"]).repeat_interleave(2, dim=0)
-        tails, heads = arcs.ends
-        nodes = state.nodes
-        return edges + self.tails(nodes).index_select(0, tails) + self.heads(nodes).index_select(0, heads)
+        ends = self.tails(state.nodes).index_select(0, tails) + self.heads(state.nodes).index_select(0, heads)
+        first: Tensor = edges + ends
+        return first
 
-    def _repeated(self, states: Tensor, arcs: Arcs, layout: Layout) -> list[Tensor]:
-        constants = self.step.constants(states)
-        steps = self._steps(layout)
-        most = int(steps.max()) if steps.numel() else 0
-        same = int(steps.min()) == most if steps.numel() else True
-        stops = None if same else steps[layout.graph[arcs.ends[0]]].unsqueeze(1)
-        trail = [states]
-        for step in range(most):
-            after = self.step(states, constants, arcs)
-            states = after if stops is None else torch.where(step < stops, after, states)
-            trail = [*trail, states] if self.training else [states]
-        count = min(self.options.supervised, len(trail) - 1) if self.training else 0
-        places = np.linspace(len(trail) - 1, 0, count + 1, endpoint=False).round().astype(int)
-        return [trail[place] for place in places]
+    def _repeated(self, start: Tensor, arcs: Arcs, layout: Layout) -> list[Tensor]:
+        """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
+        fewest, most = layout.extent.fewest_nodes, layout.extent.most_nodes
+        steps = self._steps(np.arange(fewest, most + 1))  # of graphs of these sizes
+        stops = None
+        if steps[0] != steps[-1]:
+            of_graphs = torch.from_numpy(steps).to(start.device)[layout.sizes - fewest]
+            stops = of_graphs[layout.graph[arcs.ends[0]]].unsqueeze(1)
+        constants, states = self.step.constants(start), [start]
+        for step in range(int(steps[-1])):
+            after = self.step(states[-1], constants, arcs)
+            after = after if stops is None else torch.where(step < stops, after, states[-1])
+            states = [*states, after] if self.training else [after]
+        return supervised_states(states, self.options.supervised if self.training else 0)
 
-    def _steps(self, layout: Layout) -> Tensor:
-        doublings = torch.log2(layout.sizes.clamp(min=1).float())
-        share = 1.0
-        if self.training:
-            share = self.options.least + (1 - self.options.least) * float(torch.rand(()))
-        return torch.ceil(share * (self.options.steps + self.options.steps_per_doubling * doublings)).long()
+    def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the steps of graphs with these numbers of nodes, int64; in training a random share of them."""
+        options = self.options
+        steps = options.steps + options.steps_per_doubling * np.log2(np.maximum(nodes, 1))
+        share = options.fewest + (1.0 - options.fewest) * float(torch.rand(())) if self.training else 1.0
+        counts: NDArray[np.int64] = np.ceil(share * steps).astype(np.int64)
+        return counts
 
     def _nodes(self, state: State, states: Tensor, arcs: Arcs) -> Tensor:
-        heads = arcs.ends[1]
-        index = heads.unsqueeze(1).expand_as(states)
-        best = states.new_zeros(state.nodes.shape).scatter_reduce(0, index, states, "amax", include_self=False)
-        mean = states.new_zeros(state.nodes.shape).scatter_reduce(0, index, states, "mean", include_self=False)
-        return state.nodes + self.of_nodes(torch.cat([best, mean], dim=1))
+        """Return nodes [N, h], which read the mean and the maximum of the states of the arcs into them."""
+        heads, zeros = arcs.ends[1].unsqueeze(1).expand_as(states), states.new_zeros(state.nodes.shape)
+        read = [zeros.scatter_reduce(0, heads, states, kind, include_self=False) for kind in ("mean", "amax")]
+        nodes: Tensor = state.nodes + self.of_nodes(torch.cat(read, dim=1))
+        return nodes
 
     def _edges(self, state: State, states: Tensor) -> Tensor | None:
+        """Return edge tokens [M, h], which read both directions of an edge; of undirected edges in no order."""
         if self.of_edges is None or state.edge_tokens is None:
             return None
         both = states.view(-1, 2, states.shape[1])
-        if state.layout.directed:
-            read = both.flatten(1)
-        else:
-            read = torch.cat([both.sum(1), both.amax(1)], dim=1)
-        return state.edge_tokens + self.of_edges(read)
+        read = both.flatten(1) if state.layout.directed else torch.cat([both.sum(1), both.amax(1)], dim=1)
+        edges: Tensor = state.edge_tokens + self.of_edges(read)
+        return edges
+
+
+def _require_readable(config: ModelConfig) -> None:
+    """Raise an error for settings that the processor would not read.
+
+    Raises:
+        ConfigError: If the configuration has several layers, or inverse edges.
+    """
+    if config.layers != 1:
+        raise ConfigError(
+            f"model.layers is {config.layers}, but 'arcs' repeats one step as often as a graph's size asks for "
+            "(model.options.steps, model.options.steps_per_doubling); set model.layers to 1"
+        )
+    if config.inverse_edges:
+        raise ConfigError("model.inverse_edges is set, but 'arcs' adds inverse arcs by itself; set it to false")
 
 
 def _both_ways(layout: Layout) -> Arcs:
+    """Return the arcs of directed graphs, each followed by its inverse."""
     both = torch.stack([layout.edge_index, layout.edge_index.flip(0)], dim=2).flatten(1)
     return Arcs(both, layout.num_nodes, layout.num_nodes, symmetric=True)
