@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
-from graphbench.models.arc_maxima import max_of_others, reversed_arcs
+from graphbench.models.arc_steps import gated, max_of_others, relu_of_directions, reversed_arcs
 from graphbench.models.arcs import Arcs
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
@@ -81,10 +81,7 @@ class ArcStep(nn.Module):
         of_message, of_hidden = constants
         others = max_of_others(torch.addmm(of_message, states, self.message.weight.t()), arcs)
         terms = torch.addmm(self.of_states(states), others, self.of_others.weight.t())
-        ahead, back = terms.chunk(2, dim=1)
-        hidden = torch.relu(of_hidden + ahead + reversed_arcs(back))
-        value, gate = self.out(hidden).chunk(2, dim=1)
-        return torch.lerp(states, value, torch.sigmoid(gate))
+        return gated(states, self.out(relu_of_directions(of_hidden, terms)))
 
 
 @register_processor("arcs")

@@ -1,4 +1,4 @@
-"""The largest value of the other arcs into a node, compiled and in torch, against a search through all arcs."""
+"""Parts of steps on arcs, compiled and in torch, against a search through all arcs and against plain formulas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graphbench.models import fused
-from graphbench.models.arc_maxima import max_of_others, reversed_arcs
+from graphbench.models.arc_steps import gated, max_of_others, relu_of_directions, reversed_arcs
 from graphbench.models.arcs import Arcs
 
 COMPILED, PLAIN = 32, 5  # widths
@@ -28,6 +28,13 @@ def brute_force(values: Tensor, arcs: Arcs) -> Tensor:
     return torch.stack(rows) if rows else values
 
 
+def assert_same_gradients(found: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
+    weights = torch.randn_like(found)
+    gradients = (torch.autograd.grad(result, inputs, weights) for result in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 @pytest.fixture(autouse=True)
 def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "_THREADS", torch.get_num_threads())
@@ -40,9 +47,7 @@ def test_values_and_gradients_equal_brute_force(nodes: int, edges: int, width: i
     assert fused.is_compiled(width, values) == (width == COMPILED)
     found, expected = max_of_others(values, arcs), brute_force(values, arcs)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    weights = torch.randn_like(found)
-    gradients = (torch.autograd.grad(result, values, weights)[0] for result in (found, expected))
-    torch.testing.assert_close(*gradients)
+    assert_same_gradients(found, expected, [values])
     with torch.no_grad():
         torch.testing.assert_close(max_of_others(values, arcs), found, rtol=0, atol=0)
 
@@ -76,3 +81,25 @@ def test_reversing_twice_changes_nothing() -> None:
 def test_values_of_other_arcs_are_refused() -> None:
     with pytest.raises(IndexError, match="4 rows"):
         max_of_others(torch.zeros(4, COMPILED), random_arcs(5, 3))
+
+
+@pytest.mark.parametrize("width", [16, COMPILED, PLAIN])
+@pytest.mark.parametrize("edges", [0, 1, 7])
+def test_both_directions_are_added_below_a_relu(edges: int, width: int) -> None:
+    constants, terms = (torch.randn(2 * edges, k, requires_grad=True) for k in (width, 2 * width))
+    found = relu_of_directions(constants, terms)
+    reverse = torch.arange(2 * edges) ^ 1
+    expected = torch.relu(constants + terms[:, :width] + terms[reverse, width:])
+    torch.testing.assert_close(found, expected)
+    assert_same_gradients(found, expected, [constants, terms])
+
+
+@pytest.mark.parametrize("width", [16, COMPILED, PLAIN])
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_gates_mix_states_and_values(scale: float, width: int) -> None:
+    states, updates = torch.randn(6, width, requires_grad=True), (scale * torch.randn(6, 2 * width)).requires_grad_()
+    found = gated(states, updates)
+    share = torch.sigmoid(updates[:, width:])
+    expected = (1.0 - share) * states + share * updates[:, :width]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert_same_gradients(found, expected, [states, updates])

@@ -1,8 +1,8 @@
-"""The largest value among the other arcs into the tail of an arc, with gradients to the arc that holds it.
+"""Parts of steps on arcs: the largest message of the other arcs, sums of both directions of an edge, and gates.
 
-An arc u -> v receives ``max of values[w -> u] over w != v``, the messages of belief propagation for matchings and
-paths. All arcs come in pairs of opposite directions. A compiled kernel does the work on CPUs; other devices compute
-the same values by scattered maxima.
+An arc u -> v receives ``max of values[w -> u] over w != v``, as in belief propagation for matchings. All arcs come in
+pairs of opposite directions, the rows ``2j`` and ``2j + 1``. Compiled kernels do the work on CPUs, each in one pass
+over its rows; elsewhere the same values are computed by torch.
 """
 
 from __future__ import annotations
@@ -50,10 +50,38 @@ def reversed_arcs(values: Tensor) -> Tensor:
     return values.view(-1, 2, values.shape[1]).flip(1).view(values.shape)
 
 
+def relu_of_directions(constants: Tensor, terms: Tensor) -> Tensor:
+    """Return ``ReLU(constants[a] + terms[a, :k] + terms[reverse of a, k:])`` for every arc a, float [A, k].
+
+    Args:
+        constants: float [A, k].
+        terms: float [A, 2 k].
+    """
+    if is_compiled(constants.shape[1], constants, terms):
+        result: Tensor = _ReluOfDirections.apply(constants.contiguous(), terms.contiguous())  # type: ignore[no-untyped-call]
+        return result
+    ahead, back = terms.chunk(2, dim=1)
+    return torch.relu(constants + ahead + reversed_arcs(back))
+
+
+def gated(states: Tensor, updates: Tensor) -> Tensor:
+    """Return ``states + sigmoid(gates) (values - states)``, float [A, C].
+
+    Args:
+        states: float [A, C].
+        updates: float [A, 2 C], the values and the gates of every row.
+    """
+    if is_compiled(states.shape[1], states, updates):
+        result: Tensor = _Gated.apply(states.contiguous(), updates.contiguous())  # type: ignore[no-untyped-call]
+        return result
+    value, gate = updates.to(states.dtype).chunk(2, dim=1)
+    return torch.lerp(states, value, torch.sigmoid(gate))
+
+
 class _MaxOfOthers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, arcs: Arcs) -> Tensor:
-        from graphbench.models._arc_maxima_cpu import other_maxima
+        from graphbench.models._arc_steps_cpu import other_maxima
 
         width, bags = values.shape[1], arcs.incoming
         out = torch.empty_like(values)
@@ -67,13 +95,57 @@ class _MaxOfOthers(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        from graphbench.models._arc_maxima_cpu import other_maxima_gradients
+        from graphbench.models._arc_steps_cpu import other_maxima_gradients
 
         (places,), bags, gradient = ctx.saved_tensors, ctx.arcs.incoming, gradient.contiguous()
         of_values = torch.empty_like(gradient)
         inputs = (places.numpy(), bags.rows.numpy(), bags.offsets.numpy(), gradient.shape[1])
         other_maxima_gradients(*inputs, _flat(gradient), _flat(of_values))
         return of_values, None
+
+
+class _ReluOfDirections(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, constants: Tensor, terms: Tensor) -> Tensor:
+        from graphbench.models._arc_steps_cpu import add_directions
+
+        hidden = torch.empty_like(constants)
+        add_directions(_flat(terms), _flat(constants), constants.shape[1], _flat(hidden))
+        ctx.save_for_backward(hidden)
+        return hidden
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        from graphbench.models._arc_steps_cpu import add_directions_gradients
+
+        (hidden,), gradient = ctx.saved_tensors, gradient.contiguous()
+        rows, width = hidden.shape
+        of_constants, of_terms = torch.empty_like(hidden), hidden.new_empty(rows, 2 * width)
+        add_directions_gradients(_flat(hidden), width, _flat(gradient), _flat(of_terms), _flat(of_constants))
+        return of_constants, of_terms
+
+
+class _Gated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, updates: Tensor) -> Tensor:
+        from graphbench.models._arc_steps_cpu import mix
+
+        mixed = torch.empty_like(states)
+        mix(_flat(states), _flat(updates), states.shape[1], _flat(mixed))
+        ctx.save_for_backward(states, updates)
+        return mixed
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        from graphbench.models._arc_steps_cpu import mix_gradients
+
+        (states, updates), gradient = ctx.saved_tensors, gradient.contiguous()
+        of_states, of_updates = torch.empty_like(states), torch.empty_like(updates)
+        inputs = (_flat(states), _flat(updates), states.shape[1], _flat(gradient))
+        mix_gradients(*inputs, _flat(of_states), _flat(of_updates))
+        return of_states, of_updates
 
 
 def _chosen_rows(values: Tensor, arcs: Arcs) -> Tensor:
