@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,8 @@ class Card(FeatureSelection, StrictModel):
         classes: Feature -> names of its classes in order, for categorical features with named classes.
         channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
         class_aliases: Alternative spelling -> class name, for answers given as words.
+        additional: Splits that were added to finished data, such as larger graphs for the selection of models: they
+            change neither the fingerprint of the data nor what ``ood`` stands for.
         overlapping: Whether splits may share samples, because the published ones are sampled independently.
         labels: Labeller -> its effort and features, for cards with tasks.
         tasks: Name -> task, if the same graphs serve several; the id alone means the first.
@@ -93,6 +96,7 @@ class Card(FeatureSelection, StrictModel):
     class_aliases: dict[str, str] = Field(default_factory=dict)
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = Field(default_factory=dict)
+    additional: dict[str, SplitSpec] = Field(default_factory=dict)
     labels: dict[str, LabelSpec] = Field(default_factory=dict)
     task: TaskSpec = TaskSpec()
     tasks: dict[str, NamedTask] = Field(default_factory=dict)
@@ -128,13 +132,14 @@ class Card(FeatureSelection, StrictModel):
         missing = [name for name in CORE_SPLITS if name not in self.splits]
         if missing:
             raise ValueError(f"splits {missing} are missing; a card needs train, val and test")
-        clash = set(self.splits) & set(self.ood)
+        sections = Counter(name for section in (self.splits, self.ood, self.additional) for name in section)
+        clash = sorted(name for name, times in sections.items() if times > 1)
         if clash:
-            raise ValueError(f"{sorted(clash)} are both splits and ood splits")
+            raise ValueError(f"{clash} are in several of splits, ood and additional; give each split one section")
         unweighted = set(self.task.weights) - {f.name for f in self.outputs}
         if unweighted:
             raise ValueError(f"task.weights names {sorted(unweighted)}, which are not outputs of the task")
-        unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
+        unknown = {split for spec in self.labels.values() for split in spec.splits} - self.all_splits.keys()
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
         check_packed(self.packed, self.features)
@@ -262,8 +267,8 @@ class Card(FeatureSelection, StrictModel):
 
     @property
     def all_splits(self) -> dict[str, SplitSpec]:
-        """Splits and out-of-distribution splits, in the card's order."""
-        return {**self.splits, **self.ood}
+        """Splits, out-of-distribution splits and additional splits, in the card's order."""
+        return {**self.splits, **self.ood, **self.additional}
 
     @property
     def measured_scores(self) -> MeasuredTask:
@@ -299,8 +304,8 @@ class Card(FeatureSelection, StrictModel):
     def select_splits(self, names: str | Iterable[str] | None, others: Collection[str] = ()) -> list[str]:
         """Return the splits that names stand for, each once.
 
-        ``ood`` stands for every out-of-distribution split and ``all`` for every split; None and ``none`` alone stand
-        for no split. A string may hold several names, separated by commas.
+        ``ood`` stands for every out-of-distribution split, ``additional`` for every additional split and ``all`` for
+        every split; None and ``none`` alone stand for no split. A string may hold several names, separated by commas.
 
         Args:
             names: The names.
@@ -310,14 +315,14 @@ class Card(FeatureSelection, StrictModel):
             CardError: If a name is neither a split of this dataset nor one of ``others``.
         """
         listed = names.split(",") if isinstance(names, str) else list(names or ())
-        groups = {"ood": list(self.ood), "all": list(self.all_splits)}
+        groups = {"ood": list(self.ood), "additional": list(self.additional), "all": list(self.all_splits)}
         selected: dict[str, None] = {}
         for name in [] if listed == ["none"] else [name.strip() for name in listed]:
             if name not in groups and name not in self.all_splits:
                 if name in others:
                     continue
                 available = ", ".join(self.all_splits)
-                raise CardError(f"{self.address} has no split {name!r}; it has {available} (and ood, all)")
+                raise CardError(f"{self.address} has no split {name!r}; it has {available} (and {', '.join(groups)})")
             selected |= dict.fromkeys(groups.get(name, [name]))
         return list(selected)
 
@@ -368,15 +373,16 @@ class Card(FeatureSelection, StrictModel):
                 limited_specs[split] = spec.model_copy(update={"parameters": {**spec.parameters, parameter: least}})
             return limited_specs
 
-        splits, ood = limited(self.splits), limited(self.ood)
-        if splits == self.splits and ood == self.ood:
-            return self
-        return self.model_copy(update={"splits": splits, "ood": ood, "measured": None})
+        sections = ("splits", "ood", "additional")
+        changed = {name: specs for name in sections if (specs := limited(getattr(self, name))) != getattr(self, name)}
+        return self.model_copy(update={**changed, "measured": None}) if changed else self
 
     def fingerprint(self, generator_version: int) -> str:
         """Return 12 hexadecimal digits that change whenever the generated bytes may change.
 
         Draws of one card share the digits; draw 3 is marked by the suffix ``-draw3``, the canonical draw by none.
+        Additional splits do not count; the names of their files have digits of their parameters instead, see
+        :meth:`stored_name`.
         """
         facts = {
             "id": self.id,
@@ -384,11 +390,23 @@ class Card(FeatureSelection, StrictModel):
             "generator": [self.generator, generator_version],
             "features": [_feature_key(f) for f in self.graph_features],
             "directed": self.directed,
-            "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
+            "splits": {name: spec.parameters for name, spec in {**self.splits, **self.ood}.items()},
             **({"complete": True} if self.complete else {}),
             **({"packed": {name: spec.model_dump() for name, spec in self.packed.items()}} if self.packed else {}),
         }
         return _digest(facts) + draw_suffix(self.data_seed)
+
+    def stored_name(self, split: str) -> str:
+        """Return the name of a split's files in the folder of the dataset.
+
+        That is the name of the split. The names of additional splits, whose parameters are not part of the fingerprint
+        of the folder, also have eight hexadecimal digits that change with the parameters.
+
+        Raises:
+            CardError: If the dataset has no split ``split``.
+        """
+        parameters = self.split(split).parameters
+        return f"{split}-{_digest(parameters)[:8]}" if split in self.additional else split
 
     def label_fingerprint(self, labeller: str, labeller_version: int) -> str:
         """Return 12 hexadecimal digits that change whenever the bytes of a labeller's labels of the graphs may change.

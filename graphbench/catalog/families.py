@@ -19,6 +19,7 @@ from graphbench.core.validation import Place, explain, keys_at
 from graphbench.core.yaml_text import TOO_DEEP
 
 MEASURED_FOLDER = "measured"
+_SPLIT_SECTIONS = ("splits", "ood", "additional")
 _EARLIER_TASK_KEYS = {"problem": "options: {problem: ...}", "judge": "options: {verifier: ...}"}
 _SET_BY_PLACE = {
     "id",
@@ -128,10 +129,10 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
     for key in _SET_BY_PLACE & set(content):
         raise CardError(f"{where}: the key {key!r} is not for authors: it follows from the file; remove it")
     shared = _mapping(content.pop("parameters", {}), where, "parameters")
-    for section in ("splits", "ood"):
+    for section in _SPLIT_SECTIONS:
         _mapping(content.get(section, {}), where, section)
     try:
-        for section in ("splits", "ood"):
+        for section in _SPLIT_SECTIONS:
             if section in content:
                 content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
     except CardError:  # a split may be missing because the key of its section is misspelt
@@ -217,7 +218,7 @@ def _resolve_split(
     split: str, content: Mapping[str, Any], shared: Mapping[str, Any], where: str, seen: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Return a split with ``like`` resolved and the card's shared parameters filled in."""
-    specs = {**content.get("ood", {}), **content.get("splits", {})}
+    specs = {name: spec for section in reversed(_SPLIT_SECTIONS) for name, spec in content.get(section, {}).items()}
     if split not in specs:
         raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
     if split in seen:
@@ -236,7 +237,7 @@ def _author_keys(location: Place) -> list[str]:
     keys = keys_at(Card, location[:-1])
     if len(location) == 1:
         return [key for key in keys if key not in _SET_BY_PLACE] + ["like", "variants", "parameters"]
-    return [*keys, "like"] if location[0] in ("splits", "ood") else keys
+    return [*keys, "like"] if location[0] in _SPLIT_SECTIONS else keys
 
 
 def measured_path(card_path: Path, name: str) -> Path:

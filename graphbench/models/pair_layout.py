@@ -146,6 +146,11 @@ class PairLayout:
             return nodes.view(-1, 1, n, nodes.shape[1]).expand(-1, n, -1, -1).reshape(-1, nodes.shape[1])
         return nodes.index_select(0, self.heads)
 
+    def summed(self, values: Tensor, arcs: Tensor) -> Tensor:
+        """Return for every node the sum [N, d] of ``values`` [P, d] in the rows ``arcs`` int64 [A] that end at it."""
+        total = values.new_zeros(int(self.counts.sum()), values.shape[1])
+        return total.index_add(0, self.heads.index_select(0, arcs), values.index_select(0, arcs))
+
     def pooled(self, values: Tensor, kind: str) -> Tensor:
         """Return the ``mean`` or ``max`` of the pairs that end at every node, [N, d], of ``values`` [P, d]."""
         n = self.same_size

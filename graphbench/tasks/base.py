@@ -192,8 +192,8 @@ class Task(ABC):
     # ------------------------------------------------------------------------------------------------ splits
 
     def splits_for(self, role: str) -> list[str]:
-        """Return the splits that may be used as ``train`` or ``val``."""
-        return [name for name in self.card.all_splits if name == role]
+        """Return the splits that may be used as ``train`` or ``val``, such as ``val`` and ``val_large``."""
+        return [name for name in self.card.all_splits if name == role or name.startswith(f"{role}_")]
 
     def is_stored(self, split: str) -> bool:
         """Return whether a split lies in a file; others are drawn while training."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from graphbench._version import __version__
-from graphbench.catalog.cards import Card
+from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
 from graphbench.data.build.limits import limited_parameter
@@ -180,6 +180,8 @@ def _notes(
     scored = [name for name in results["graphs_scored"] if name in card.all_splits]
     notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []
     notes += run.task.notes(learner.model, run.data, config.training, scored)
+    if config.training.val_split != CORE_SPLITS[1]:
+        notes.append(f"selected on {config.training.val_split}")
     notes += summary.notes
     partly = partial_splits(card, results["graphs_scored"])
     if partly:

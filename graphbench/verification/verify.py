@@ -200,7 +200,7 @@ class _SplitChecks:
 
     def stored_file(self) -> str:
         """Check the file's checksum; compare its first graphs with the card, these and random ones with a new draw."""
-        name = find_file(self.split, 1, self.folder)
+        name = find_file(self.card.stored_name(self.split), 1, self.folder)
         if name is None:
             raise CheckSkipped("not generated here")
         Manifest(self.folder).check(name, full=True)
@@ -302,7 +302,7 @@ class _SplitChecks:
     @property
     def stored_or_drawn(self) -> tuple[Samples, str]:
         """All stored samples, or the samples drawn for the statistics if none are stored; and a word for the source."""
-        name = find_file(self.split, 1, self.folder)
+        name = find_file(self.card.stored_name(self.split), 1, self.folder)
         return (
             (self.many, "drawn")
             if name is None

@@ -67,7 +67,7 @@ def test_scalars_have_a_width_and_names_of_channels(write_family: Callable[..., 
         ({"parameters": [1]}, ["'parameters' must be a mapping"]),
         ({"splits": {**SPLITS, "val": {"count": 2, "parameters": 7}}}, ["'val.parameters' must be a mapping", "7"]),
         ({"version": 0}, ["version = 0 is refused", "greater than or equal to 1"]),
-        ({"ood": {"test": {"count": 1}}}, ["test", "both splits and ood splits"]),
+        ({"ood": {"test": {"count": 1}}}, ["test", "in several of splits, ood and additional"]),
         ({"variants": []}, ["'variants' is a mapping", "[]"]),
         (
             {"features": {"A": ["input", "edge", "scalar"], "h": ["hint", "node", "mask"]}},
@@ -269,6 +269,23 @@ def test_fingerprint_changes_with_what_is_generated(
 ) -> None:
     (before,), (after,) = write_family(), write_family(**change)
     assert before.fingerprint(1) != after.fingerprint(1)
+
+
+def test_additional_splits_leave_the_data_as_they_are_and_name_their_files_by_their_parameters(
+    write_family: Callable[..., tuple[Card, ...]],
+) -> None:
+    def with_nodes(nodes: int) -> Card:
+        (card,) = write_family(additional={"val_large": {"count": 3, "like": "val", "parameters": {"nodes": nodes}}})
+        return card
+
+    (before,), after, other = write_family(), with_nodes(9), with_nodes(10)
+    assert before.fingerprint(1) == after.fingerprint(1) == other.fingerprint(1)
+    assert list(after.all_splits) == [*before.all_splits, "val_large"]
+    assert after.split("val_large").parameters == {**before.split("val").parameters, "nodes": 9}
+    assert after.stored_name("val") == "val"
+    assert after.stored_name("val_large") != other.stored_name("val_large") != "val_large"
+    assert after.select_splits("additional") == ["val_large"]
+    assert "val_large" not in after.select_splits("ood") and "val_large" in after.select_splits("all")
 
 
 def test_fingerprint_ignores_words_and_counts_but_not_the_generator_version(

@@ -76,7 +76,7 @@ def test_card_says_what_a_reader_needs(id_: str) -> None:
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_models_are_those_of_table_14(task: str, difficulty: str) -> None:
     card = catalog().cards[f"algoreas/{task}_{difficulty}"]
-    for name, spec in card.all_splits.items():
+    for name, spec in {**card.splits, **card.ood}.items():
         shifted = task == "mst" and name not in ("train", "val")
         assert spec.parameters["models"] == models_of("mst (shift)" if shifted else task), name
         assert spec.parameters.get("connect", 1) == 1
@@ -87,10 +87,18 @@ def test_models_are_those_of_table_14(task: str, difficulty: str) -> None:
 def test_mixtures_are_those_of_table_15(task: str, difficulty: str) -> None:
     card = catalog().cards[f"algoreas/{task}_{difficulty}"]
     absent = {"nws"} if task == "bridges" else set()
-    for name, spec in card.all_splits.items():
+    for name, spec in {**card.splits, **card.ood}.items():
         column = "train" if name in ("train", "val") else "test"
         assert set(spec.parameters["mixture"]) == TABLE_15[column][difficulty] - absent, name
         assert set(spec.parameters["mixture"].values()) == {1}
+
+
+@pytest.mark.parametrize("id_", list_datasets("algoreas"))
+def test_larger_validation_graphs_follow_the_distribution_of_training(id_: str) -> None:
+    card = catalog().cards[id_]
+    train, larger = card.split("train").parameters, card.split("val_large").parameters
+    assert larger == {**train, "nodes": larger["nodes"]}
+    assert train["nodes"] < larger["nodes"] < card.split("test").parameters["nodes"]
 
 
 @pytest.mark.parametrize("id_", list_datasets("algoreas"))
@@ -101,7 +109,7 @@ def test_sizes_are_those_of_the_paper(id_: str) -> None:
         "val": 10_000,
         "test": 10_000,
     }
-    nodes = {name: spec.parameters["nodes"] for name, spec in card.all_splits.items()}
+    nodes = {name: spec.parameters["nodes"] for name, spec in {**card.splits, **card.ood}.items()}
     if card.family == "flow":
         assert nodes == {"train": 16, "val": 16, "test": 64}
     else:

@@ -51,6 +51,25 @@ def no_executor() -> Iterator[None]:
     yield None
 
 
+def test_additional_splits_lie_beside_the_others_and_are_built_anew_for_other_parameters(
+    make_card: MakeCard, tmp_path: Path
+) -> None:
+    card = make_card(4)
+    train = ensure_split(card, "train", tmp_path, workers=1)
+
+    def with_nodes(nodes: int) -> Card:
+        spec = card.split("train")
+        larger = spec.model_copy(update={"count": 3, "parameters": {**spec.parameters, "nodes": nodes}})
+        return card.model_copy(update={"additional": {"val_large": larger}})
+
+    paths = [ensure_split(with_nodes(nodes), "val_large", tmp_path, workers=1) for nodes in (20, 30, 20)]
+    assert paths[0] == paths[2] != paths[1]
+    assert {path.parent for path in paths} == {train.parent}
+    for path, nodes in zip(paths, (20, 30, 20), strict=True):
+        split = GraphDataset(with_nodes(nodes), "val_large", path)
+        assert [split[i].num_nodes for i in range(len(split))] == [nodes] * 3
+
+
 EXECUTORS: dict[str, Callable[[], Any]] = {
     "this process": no_executor,
     "threads": lambda: ThreadPoolExecutor(3),

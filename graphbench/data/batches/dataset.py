@@ -415,9 +415,10 @@ def finished_split(card: Card, split: str, root: str | Path | None = None) -> Gr
     data_root = default_root() if root is None else Path(root).expanduser()
     count = card.split(split).count
     folder = dataset_folder(card, data_root)
-    name = find_file(split, count, folder)
+    stored = card.stored_name(split)
+    name = find_file(stored, count, folder)
     if name is None or not all(
-        find_file(split, count, label_folder(card, labeller, folder)) for labeller in card.labellers
+        find_file(stored, count, label_folder(card, labeller, folder)) for labeller in card.labellers
     ):
         return None
     return GraphDataset(card, split, folder / name)

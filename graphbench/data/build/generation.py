@@ -100,7 +100,8 @@ class SplitBuilder:
         self.task, self.card, self.split, self.count, self.folder = task, task.card, task.split, count, folder
         self.parameters = task.parameters
         self.shard_size = shard_size or max(1, min(task.maker.shard_size(self.parameters), count))
-        self.work = work_folder(folder, task.split)
+        self.stored = task.card.stored_name(task.split)
+        self.work = work_folder(folder, self.stored)
         module = domain_module(task.maker.name.partition(".")[0])
         self.only_here = module == MAIN  # workers do not import the script, so they lack its domains
         self.plugins = (*plugin_targets(), *([] if module in (None, MAIN) else [module]))
@@ -164,7 +165,7 @@ class SplitBuilder:
     def _facts(
         self, target: Path, sizes: Mapping[str, int], redrawn: int, shards: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        file_facts = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
+        file_facts = {"split": self.stored, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
         return {**_joined_facts(shards), **file_facts}
 
     def _warm_up(self, pool: Pool | None) -> None:
@@ -329,7 +330,7 @@ def _ensure_file(
     shard_size: int | None,
 ) -> Path:
     """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
-    split = task.split
+    split = task.card.stored_name(task.split)
     require_data_of(task.card, folder, about, of_labels=isinstance(task, LabelTask))
     name = find_file(split, count, folder)
     if name is None:

@@ -44,7 +44,7 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[
 def _find_labels(card: Card, labeller: str, split: str, path: Path, count: int) -> Path:
     folder = label_folder(card, labeller, path.parent)
     require_data_of(card, folder, of_labels=True)
-    name = find_file(split, count, folder)
+    name = find_file(card.stored_name(split), count, folder)
     if name is None:
         raise StoreError(
             f"{folder} lacks the labels of the first {count:,} graphs of {split}; "

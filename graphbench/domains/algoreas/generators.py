@@ -31,6 +31,8 @@ class GraphParameters(StrictModel):
         models: Random graph model -> its parameters (table 14).
         mixture: Random graph model -> its share (table 15), normalised to 1.
         connect: Edges that join a component to the rest of its graph (the paper's ``c``).
+        copies: Consecutive samples that are one graph, each with another random numbering of the nodes. Weights and
+            other random features are drawn for every copy.
         directed: Whether edges are arcs; follows from the task, and the card must say the same.
     """
 
@@ -40,6 +42,7 @@ class GraphParameters(StrictModel):
     models: dict[str, dict[str, Any]]
     mixture: dict[str, float]
     connect: int = Field(default=1, ge=1)
+    copies: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> GraphParameters:
@@ -81,6 +84,7 @@ def _generate(
         pack_mixture(parameters.mixture),
         pack_models(parameters.models),
         parameters.connect,
+        parameters.copies,
     )
     edges, values = label(parameters, (key, indices, attempts), edge_ptr, drawn)
     nodes = np.full(len(indices), parameters.nodes, np.int64)

@@ -4,7 +4,7 @@ Each row of the parameter array belongs to one model of ``MODELS``; unused colum
 
 ====  ==========================================================================================
 er    ``p``
-nws   ``k``, ``p``
+nws   ``k``, ``p``; of several rings also ``share`` of the nodes on rings, ``shortest`` ring
 ba    ``m``
 dba   ``m1``, ``m2``, ``p``
 pc    ``m``, ``p``
@@ -31,6 +31,7 @@ _PARAMETERS = {
     "pc": ("m", "p"),
     "sbm": ("p", "sizes"),
 }
+_OPTIONAL = {"nws": ("share", "shortest")}  # given together or not at all
 _SYMMETRY_TOLERANCE = 1e-8  # as in networkx
 _SUM_TOLERANCE = 1e-9
 
@@ -41,7 +42,9 @@ def pack_models(models: Mapping[str, Mapping[str, Any]]) -> NDArray[np.float64]:
     Args:
         models: Model name to parameters, as in ``{"er": {"p": 0.3}, "nws": {"k": 2, "p": 0.2}, "ba": {"m": 2},
             "dba": {"m1": 3, "m2": 2, "p": 0.5}, "pc": {"m": 3, "p": 0.1},
-            "sbm": {"p": [[0.5, 0.2], [0.2, 0.5]], "sizes": [0.5, 0.5]}}``.
+            "sbm": {"p": [[0.5, 0.2], [0.2, 0.5]], "sizes": [0.5, 0.5]}}``. ``nws`` may also have ``share`` and
+            ``shortest``: then a random number of rings, each of at least ``shortest`` nodes, have this share of the
+            nodes, and the other nodes are on no ring.
 
     Raises:
         ValueError: A name is unknown, a parameter missing, or a value out of range.
@@ -92,8 +95,8 @@ def check_models(models: Mapping[str, Mapping[str, Any]], mixture: Mapping[str, 
 
 
 def _check_size(name: str, row: NDArray[np.float64], num_nodes: int) -> None:
-    if name == "nws" and row[0] > num_nodes:
-        raise ValueError(f"nws has k = {row[0]:.0f} for {num_nodes} nodes; give k of at most {num_nodes}")
+    if name == "nws":
+        _check_rings(row, num_nodes)
     degrees = [parameter for parameter in _PARAMETERS[name] if parameter.startswith("m")]
     for column, parameter in enumerate(degrees):
         if row[column] >= num_nodes:
@@ -101,6 +104,18 @@ def _check_size(name: str, row: NDArray[np.float64], num_nodes: int) -> None:
                 f"{name} has {parameter} = {row[column]:.0f} for {num_nodes} nodes; "
                 f"give {parameter} below the number of nodes"
             )
+
+
+def _check_rings(row: NDArray[np.float64], num_nodes: int) -> None:
+    k, share, shortest = int(row[0]), row[2], int(row[3])
+    ring_nodes = int(num_nodes * share) if share else num_nodes
+    if ring_nodes < shortest:
+        raise ValueError(
+            f"nws has shortest = {shortest} for rings on {ring_nodes} of {num_nodes} nodes; lower it or raise share"
+        )
+    smallest = shortest or num_nodes
+    if k > smallest:
+        raise ValueError(f"nws has k = {k} for {smallest} nodes; give k of at most {smallest}")
 
 
 def _check_model_name(name: str) -> None:
@@ -111,22 +126,26 @@ def _check_model_name(name: str) -> None:
 def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
     _check_model_name(name)
     expected = _PARAMETERS[name]
-    unknown = [parameter for parameter in parameters if parameter not in expected]
+    optional = _OPTIONAL.get(name, ())
+    unknown = [parameter for parameter in parameters if parameter not in (*expected, *optional)]
     if unknown:
-        raise ValueError(f"{name} has no parameter {unknown[0]!r}; it takes {', '.join(expected)}")
-    missing = [parameter for parameter in expected if parameter not in parameters]
+        raise ValueError(f"{name} has no parameter {unknown[0]!r}; it takes {', '.join((*expected, *optional))}")
+    given = optional if any(parameter in parameters for parameter in optional) else ()
+    missing = [parameter for parameter in (*expected, *given) if parameter not in parameters]
     if missing:
         raise ValueError(f"{name} lacks the parameter '{missing[0]}'; it takes {', '.join(expected)}")
 
 
 def _plain_row(name: str, parameters: Mapping[str, Any]) -> list[float]:
     values = []
-    for parameter in _PARAMETERS[name]:
+    for parameter in [key for key in (*_PARAMETERS[name], *_OPTIONAL.get(name, ())) if key in parameters]:
         value = parameters[parameter]
-        if parameter == "p":
-            _check_probability(f"{name} p", value)
+        if parameter in ("p", "share"):
+            _check_probability(f"{name} {parameter}", value)
+            if parameter == "share" and value == 0:
+                raise ValueError(f"{name} share is 0; give a fraction of the nodes above 0, or leave it out")
         else:
-            lowest = 0 if parameter == "k" else 1
+            lowest = {"k": 0, "shortest": 3}.get(parameter, 1)
             if not _is_integer(value) or value < lowest:
                 raise ValueError(f"{name} {parameter} is {value!r}; give a whole number, {lowest} or more")
         values.append(float(value))

@@ -54,17 +54,19 @@ def _draw_two_blocks(
 
 
 @inner
-def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjacency: NDArray[np.uint64]) -> None:
-    """Ring of n nodes, each joined to k // 2 on either side; each ring edge adds a chord with probability p.
+def _draw_small_world(
+    state: NDArray[np.uint64], start: int, n: int, k: int, p: float, adjacency: NDArray[np.uint64]
+) -> None:
+    """Ring of the n nodes from ``start`` on, each joined to k // 2 on either side; each ring edge adds a chord.
 
-    As in networkx, the chord starts at the smaller end of the ring edge, so the last nodes of the ring start fewer.
+    A chord is added with probability p. As in networkx, the chord starts at the smaller end of the ring edge, so the last nodes of the ring start fewer.
     """
     half = k // 2
     for u in range(n):
         for distance in range(1, half + 1):
             v = u + distance if u + distance < n else u + distance - n
             if v != u:
-                link(adjacency, u, v)
+                link(adjacency, start + u, start + v)
     if k == n:  # complete: nothing to add
         return
     degree = np.empty(n, np.int64)
@@ -75,11 +77,32 @@ def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjac
         for _ in range(ring_edges):
             if uniform(state) < p and degree[u] < n - 1:
                 w = u
-                while w == u or linked(adjacency, u, w):
+                while w == u or linked(adjacency, start + u, start + w):
                     w = below(state, n)
-                link(adjacency, u, w)
+                link(adjacency, start + u, start + w)
                 degree[u] += 1
                 degree[w] += 1
+
+
+@inner
+def _draw_rings(
+    state: NDArray[np.uint64], n: int, parameters: NDArray[np.float64], adjacency: NDArray[np.uint64]
+) -> None:
+    """Several rings of different lengths on a share of the nodes; the other nodes are left alone.
+
+    The number of rings is uniform between 1 and the largest possible number. Every ring has at least ``shortest``
+    nodes. Each ring but the last takes a uniform number of the remaining nodes beyond that.
+    """
+    on_rings = int(n * parameters[2] + _ROUNDING)
+    shortest = int(parameters[3])
+    rings = 1 + below(state, on_rings // shortest)
+    spare = on_rings - rings * shortest
+    start = 0
+    for ring in range(rings):
+        more = spare if ring == rings - 1 else below(state, spare + 1)
+        _draw_small_world(state, start, shortest + more, int(parameters[0]), parameters[1], adjacency)
+        spare -= more
+        start += shortest + more
 
 
 @inner
@@ -276,8 +299,10 @@ def draw_model(
     a, b, p = parameters[0], parameters[1], parameters[2]
     if model == ER:
         _draw_erdos_renyi(state, n, a, adjacency)
+    elif model == NWS and p > 0.0:
+        _draw_rings(state, n, parameters, adjacency)
     elif model == NWS:
-        _draw_small_world(state, n, int(a), b, adjacency)
+        _draw_small_world(state, 0, n, int(a), b, adjacency)
     elif model == BA:
         _draw_preferential(state, n, int(a), int(a), 1.0, adjacency, pool, targets)
     elif model == DBA:

@@ -24,6 +24,8 @@ from graphbench.core.rng import below, seed, shuffle, uniform
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.model_kernels import BA, DBA, PC, draw_model, link, linked
 
+_NUMBERING = 2  # stream of random numbers; 0 draws the graph, 1 its weights and other features
+
 
 @inner
 def _pick_model(state: NDArray[np.uint64], weights: NDArray[np.float64]) -> int:
@@ -166,8 +168,12 @@ def draw_graphs(
     weights: NDArray[np.float64],
     params: NDArray[np.float64],
     connect: int,
+    copies: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
-    """Draw one graph per sample, each from ``seed(key, index, attempt, 0)``.
+    """Draw one graph per sample, each from ``seed(key, index // copies, attempt, 0)``.
+
+    The copies of a graph differ in the numbering of their nodes: the first copy is numbered like a graph without
+    copies, the others from ``seed(key, index, attempt, 2)``.
 
     Arguments are not checked here: see ``graph_models.check_models``.
 
@@ -179,6 +185,7 @@ def draw_graphs(
         weights: ``float64[6]`` mixture weights in the order of ``MODELS``, not all zero, not normalised.
         params: ``float64[6, 9]`` of ``graph_models.pack_models``.
         connect: Edges that link a component to the part joined before it; 0 leaves graphs in pieces.
+        copies: Consecutive samples that are one graph.
 
     Returns:
         ``edge_ptr`` (``int64[S + 1]``), ``edges`` (``int32[E, 2]``, ``u < v``, lexicographic within a graph, ids from
@@ -201,7 +208,7 @@ def draw_graphs(
     model = np.empty(num_graphs, np.int8)
     edges = np.empty((2 * n * num_graphs, 2), np.int32)
     for s in range(num_graphs):
-        state = seed(key, indices[s], attempts[s], 0)
+        state = seed(key, indices[s] // copies, attempts[s], 0)
         chosen = _pick_model(state, weights)
         draw_model(state, chosen, n, params[chosen], adjacency, pool, targets, table)
         if connect > 0:
@@ -210,6 +217,8 @@ def draw_graphs(
                 _join_components(state, connect, adjacency, components, nodes, first)
         for node in range(n):
             nodes[node] = node
+        if indices[s] % copies > 0:
+            state = seed(key, indices[s], attempts[s], _NUMBERING)
         shuffle(state, nodes)
         count = _relabel(adjacency, nodes, relabelled)
         used = int(edge_ptr[s])

@@ -88,7 +88,7 @@ class CanonicalData:
         folder = dataset_folder(card, self.root)
         files: list[Path] = []
         for place in (folder, *(label_folder(card, labeller, folder) for labeller in card.labellers)):
-            name = find_file(split, count, place) if place.is_dir() else None
+            name = find_file(card.stored_name(split), count, place) if place.is_dir() else None
             if name is None:
                 return None
             require_data_of(card, place, of_labels=place != folder)

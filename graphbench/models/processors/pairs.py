@@ -7,7 +7,7 @@ message passing does on graphs of any size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from graphbench.models.processors.recurrence import supervised_states
 from graphbench.models.semirings import semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
+Pool = Literal["mean", "max", "edges"]
 _MATRICES = 6  # arrays of the model's width that a layer holds for every pair
 
 
@@ -40,7 +41,9 @@ class PairOptions(StrictModel):
         closure: Channels that are closed under walks.
         triangle: Channels of one product of pairs.
         minima: Share of these channels in the semiring (max, min); the others are in (max, +).
-        pools: How the pairs that end at a node are pooled for the pairs of this node.
+        pools: How the pairs that end at a node are pooled for the pairs of this node: their ``mean``, their ``max``, or
+            the sum over the edges among them (``edges``), which grows with the degree and not with the graph.
+        node_pools: How the pairs that end at a node are pooled for the output of this node.
         noise: Random numbers that the states of every edge receive, which tell its walks from others.
         order: Whether the states see which of their nodes has the smaller number.
         supervised: Earlier states whose decodings share the loss in training, evenly spaced over the layers or steps.
@@ -50,7 +53,8 @@ class PairOptions(StrictModel):
     closure: int = Field(default=16, ge=0, le=MOST_CHANNELS)
     triangle: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     minima: float = Field(default=0.5, ge=0.0, le=1.0)
-    pools: tuple[Literal["mean", "max"], ...] = ()
+    pools: tuple[Pool, ...] = ()
+    node_pools: tuple[Pool, ...] = ("mean", "max")
     noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     order: bool = False
     supervised: int = Field(default=0, ge=0)
@@ -76,8 +80,15 @@ class PairLayer(nn.Module):
         self.heads = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
         self.out = nn.Linear(self.hidden, width * (2 if recall else 1))
 
-    def forward(self, pairs: Tensor, layout: PairLayout, start: Tensor | None = None) -> Tensor:
-        """Return the updated pairs [P, h]; ``start`` [P, h] are the first states, which recurrent layers read again."""
+    def forward(self, pairs: Tensor, layout: PairLayout, arcs: Tensor, start: Tensor | None = None) -> Tensor:
+        """Return the updated pairs, [P, h].
+
+        Args:
+            pairs: [P, h].
+            layout: The pairs.
+            arcs: int64 [A], the rows of the pairs that are arcs.
+            start: [P, h], the first states, which recurrent layers read again.
+        """
         seen = pairs if start is None else torch.cat([pairs, start], dim=1)
         columns = self.direct(seen) + layout.transposed(self.reverse(pairs))
         closed, left, right, hidden = columns.split([self.closure, self.triangle, self.triangle, self.hidden], dim=1)
@@ -91,7 +102,7 @@ class PairLayer(nn.Module):
         if self.combined is not None:
             hidden = hidden + self.combined(torch.cat(combined, dim=1))
         if self.tails is not None and self.heads is not None:
-            pooled = torch.cat([layout.pooled(pairs, kind) for kind in self.pools], dim=1)
+            pooled = _pooled(pairs, layout, arcs, self.pools)
             hidden = hidden + layout.of_tails(self.tails(pooled)) + layout.of_heads(self.heads(pooled))
         update = self.out(torch.relu(hidden))
         if start is None:
@@ -99,6 +110,13 @@ class PairLayer(nn.Module):
             return result
         value, gate = update.chunk(2, dim=1)
         return torch.lerp(pairs, value, torch.sigmoid(gate))
+
+
+def _pooled(pairs: Tensor, layout: PairLayout, arcs: Tensor, kinds: Sequence[Pool]) -> Tensor:
+    """Return the pools of the pairs [P, d] that end at every node, side by side, [N, kinds * d]."""
+    return torch.cat(
+        [layout.summed(pairs, arcs) if kind == "edges" else layout.pooled(pairs, kind) for kind in kinds], dim=1
+    )
 
 
 def _require_layers(config: ModelConfig, options: PairOptions) -> None:
@@ -140,7 +158,7 @@ class PairProcessor(Processor):
         recurrent = self.options.recurrent
         layers = 1 if recurrent else config.layers
         self.layers = nn.ModuleList(PairLayer(width, self.options, recall=recurrent) for _ in range(layers))
-        self.of_nodes = nn.Linear(3 * width, width)
+        self.of_nodes = nn.Linear((1 + len(self.options.node_pools)) * width, width)
         self.of_edges = nn.Linear(2 * width if context.directed else width, width) if context.edge_tokens else None
 
     def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
@@ -156,26 +174,27 @@ class PairProcessor(Processor):
     def forward(self, state: State) -> Processed:
         """Return the processed nodes, and the processed edges where they are tokens."""
         layout = PairLayout.of(state.layout)
-        pairs = self._first(state, layout)
-        states = list((self._repeated if self.options.recurrent else self._once)(pairs, layout))
-        last, *earlier = [Processed(self._nodes(state, x, layout), self._edges(state, x, layout)) for x in states]
+        arcs = layout.rows_of(state.layout.edge_index, state.layout)
+        pairs = self._first(state, layout, arcs)
+        states = (self._repeated if self.options.recurrent else self._once)(pairs, layout, arcs)
+        last, *earlier = [Processed(self._nodes(state, x, layout, arcs), self._edges(state, x, layout)) for x in states]
         return replace(last, earlier=tuple(earlier))
 
-    def _once(self, pairs: Tensor, layout: PairLayout) -> list[Tensor]:
+    def _once(self, pairs: Tensor, layout: PairLayout, arcs: Tensor) -> list[Tensor]:
         """Return the states after all layers, and the earlier states that share the loss."""
         states = [pairs]
         for layer in self.layers:
-            pairs = layer(pairs, layout)
+            pairs = layer(pairs, layout, arcs)
             states = [*states, pairs] if self.training else [pairs]
         return self._supervised(states)
 
-    def _repeated(self, pairs: Tensor, layout: PairLayout) -> list[Tensor]:
+    def _repeated(self, pairs: Tensor, layout: PairLayout, arcs: Tensor) -> list[Tensor]:
         """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
         (layer,), start, steps = self.layers, pairs, self._steps(layout.counts)
         stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
         states = [pairs]
         for step in range(int(steps.max(initial=0))):
-            after = layer(pairs, layout, start)
+            after = layer(pairs, layout, arcs, start)
             pairs = after if stops is None else torch.where(step < stops, after, pairs)
             states = [*states, pairs] if self.training else [pairs]
         return self._supervised(states)
@@ -191,10 +210,9 @@ class PairProcessor(Processor):
         counts: NDArray[np.int64] = np.ceil(steps * (1 + share) / 2).astype(np.int64)
         return counts
 
-    def _first(self, state: State, layout: PairLayout) -> Tensor:
+    def _first(self, state: State, layout: PairLayout, arcs: Tensor) -> Tensor:
         """Return the first states, [P, h]."""
         assert state.edges is not None
-        arcs = layout.rows_of(state.layout.edge_index, state.layout)
         nodes = state.nodes
         pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
         edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
@@ -207,8 +225,10 @@ class PairProcessor(Processor):
         first: Tensor = pairs + self.start(pairs)
         return first
 
-    def _nodes(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor:
-        read = [pairs.index_select(0, layout.loops), layout.pooled(pairs, "mean"), layout.pooled(pairs, "max")]
+    def _nodes(self, state: State, pairs: Tensor, layout: PairLayout, arcs: Tensor) -> Tensor:
+        read = [pairs.index_select(0, layout.loops)]
+        if self.options.node_pools:
+            read.append(_pooled(pairs, layout, arcs, self.options.node_pools))
         nodes: Tensor = state.nodes + self.of_nodes(torch.cat(read, dim=1))
         return nodes
 

@@ -68,10 +68,6 @@ class TraceTask(Task):
         """Return the card's protocol, or the one that a training split is named after (``train_multi_size``)."""
         return train_split.removeprefix("train").lstrip("_") or self.card.protocol
 
-    def splits_for(self, role: str) -> list[str]:
-        """Return the splits that may be used as ``train`` or ``val``; every protocol has splits for both roles."""
-        return [name for name in self.card.all_splits if name == role or name.startswith(f"{role}_")]
-
     def is_stored(self, split: str) -> bool:
         """Return whether a split lies in a file: training data of several sizes are drawn while training."""
         return not (split.startswith("train_") and self.card.split(split).parameters.get("lengths"))

@@ -45,7 +45,7 @@ def shard() -> Callable[..., Shard]:
         key, indices = np.uint64(11), np.arange(first, first + count)
         attempts = np.full(count, attempt)
         weights = pack_mixture(dict.fromkeys(MODELS, 1))
-        edge_ptr, edges, _ = draw_graphs(key, indices, attempts, num_nodes, weights, pack_models(MODELS), 1)
+        edge_ptr, edges, _ = draw_graphs(key, indices, attempts, num_nodes, weights, pack_models(MODELS), 1, 1)
         return Shard(key, indices, attempts, num_nodes, edge_ptr, edges)
 
     return draw

@@ -51,7 +51,7 @@ EXTREME: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(models, mixture, num_nodes, count, *, first=0, attempt=0, connect=1):
+def draw(models, mixture, num_nodes, count, *, first=0, attempt=0, connect=1, copies=1):
     check_models(models, mixture, num_nodes)
     return draw_graphs(
         KEY,
@@ -61,6 +61,7 @@ def draw(models, mixture, num_nodes, count, *, first=0, attempt=0, connect=1):
         pack_mixture(mixture),
         pack_models(models),
         connect,
+        copies,
     )
 
 
@@ -97,6 +98,34 @@ def test_edges_outgrow_the_first_allocation():
     edge_ptr, edges, _ = draw({"er": {"p": 1.0}}, {"er": 1}, 40, 3)
     assert np.diff(edge_ptr).tolist() == [780] * 3
     np.testing.assert_array_equal(edges[780:1560], list(itertools.combinations(range(40), 2)))
+
+
+RINGS = {"nws": {"k": 2, "p": 0.0, "share": 0.75, "shortest": 20}}
+
+
+def test_rings_leave_the_other_nodes_to_trees_and_are_joined_by_bridges():
+    lengths = set()
+    for edges in split(draw(RINGS, {"nws": 1}, 128, 60)):
+        graph = as_graph(128, edges)
+        bridges = set(nx.bridges(graph))
+        graph.remove_edges_from(bridges)
+        rings = [part for part in nx.connected_components(graph) if len(part) > 1]
+        assert all(degree == 2 for part in rings for _, degree in graph.degree(part))
+        assert sum(map(len, rings)) == 96 and min(map(len, rings)) >= 20
+        assert len(bridges) == 128 - 96 + len(rings) - 1
+        lengths |= {len(part) for part in rings}
+    assert 96 in lengths and len(lengths) > 20
+
+
+def test_copies_of_a_graph_differ_in_the_numbering_of_their_nodes_alone():
+    mixture = dict.fromkeys(MODELS, 1)
+    alone = split(draw(TOPOLOGICAL, mixture, 12, 8, first=20))
+    copies = split(draw(TOPOLOGICAL, mixture, 12, 24, first=60, copies=3))
+    for i, edges in enumerate(alone):
+        same = copies[3 * i : 3 * i + 3]
+        np.testing.assert_array_equal(same[0], edges)
+        assert all(nx.is_isomorphic(as_graph(12, edges), as_graph(12, copy)) for copy in same)
+    assert len({edges.tobytes() for edges in copies}) == 24
 
 
 # --- structure -------------------------------------------------------------------------------------------------------
@@ -365,6 +394,10 @@ def test_set_order_is_that_of_cpython(values):
         ({"sbm": {"p": [0.5, 0.2], "sizes": [0.5, 0.5]}}, {"sbm": 1}, 16, "2 by 2"),
         ({"sbm": {"p": [[0.5, 0.2], [0.2, 0.5]], "sizes": [0.5, 0.6]}}, {"sbm": 1}, 16, "add up to 1.1"),
         ({"sbm": {"p": [[0.5, 0.2], [0.2, 0.5]], "sizes": [8, 8]}}, {"sbm": 1}, 16, "fractions"),
+        ({"nws": {"k": 2, "p": 0.0, "share": 0.5}}, {"nws": 1}, 64, "lacks the parameter 'shortest'"),
+        ({"nws": {"k": 2, "p": 0.0, "share": 0, "shortest": 9}}, {"nws": 1}, 64, "share is 0"),
+        ({"nws": {"k": 2, "p": 0.0, "share": 0.5, "shortest": 33}}, {"nws": 1}, 64, "rings on 32 of 64 nodes"),
+        ({"nws": {"k": 10, "p": 0.0, "share": 0.5, "shortest": 9}}, {"nws": 1}, 64, "k of at most 9"),
     ],
 )
 def test_errors_name_the_value(models, mixture, num_nodes, message):
