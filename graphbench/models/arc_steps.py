@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphbench.models.arcs import Arcs
-from graphbench.models.fused import is_compiled
+from graphbench.models.fused import LANES, is_compiled
 
 MAX_COMPILED_ARCS = 1 << 24
 """Arcs of a batch that the kernel numbers exactly: it keeps the numbers as float32."""
@@ -38,7 +38,8 @@ def max_of_others(values: Tensor, arcs: Arcs) -> Tensor:
     if len(values) != arcs.ends.shape[1]:
         raise IndexError(f"{len(values)} rows of values for {arcs.ends.shape[1]} arcs; give one row per arc")
     values = values.float()
-    if is_compiled(values.shape[1], values) and len(values) < MAX_COMPILED_ARCS:
+    on_cpu = values.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and values.shape[1] % LANES == 0 and len(values) < MAX_COMPILED_ARCS:
         result: Tensor = _MaxOfOthers.apply(values.contiguous(), arcs)  # type: ignore[no-untyped-call]
         return result
     chosen = _chosen_rows(values.detach(), arcs)
@@ -56,7 +57,11 @@ def relu_of_directions(constants: Tensor, terms: Tensor) -> Tensor:
     Args:
         constants: float [A, k].
         terms: float [A, 2 k].
+
+    Raises:
+        IndexError: If the shapes do not fit, or A is odd.
     """
+    _require_halves(constants, terms)
     if is_compiled(constants.shape[1], constants, terms):
         result: Tensor = _ReluOfDirections.apply(constants.contiguous(), terms.contiguous())  # type: ignore[no-untyped-call]
         return result
@@ -70,12 +75,24 @@ def gated(states: Tensor, updates: Tensor) -> Tensor:
     Args:
         states: float [A, C].
         updates: float [A, 2 C], the values and the gates of every row.
+
+    Raises:
+        IndexError: If the shapes do not fit, or A is odd.
     """
+    _require_halves(states, updates)
     if is_compiled(states.shape[1], states, updates):
         result: Tensor = _Gated.apply(states.contiguous(), updates.contiguous())  # type: ignore[no-untyped-call]
         return result
     value, gate = updates.to(states.dtype).chunk(2, dim=1)
     return torch.lerp(states, value, torch.sigmoid(gate))
+
+
+def _require_halves(rows: Tensor, doubled: Tensor) -> None:
+    """Raise an IndexError unless ``rows`` is [A, C] and ``doubled`` [A, 2 C] with an even number of arcs."""
+    if len(rows) % 2 or doubled.shape != (len(rows), 2 * rows.shape[1]):
+        raise IndexError(
+            f"rows of shapes {list(rows.shape)} and {list(doubled.shape)}; give [A, C] and [A, 2 C], A even"
+        )
 
 
 class _MaxOfOthers(torch.autograd.Function):

@@ -106,7 +106,7 @@ def test_more_steps_change_the_states_of_the_larger_graphs_of_a_batch_alone() ->
 
 
 def test_training_takes_a_random_share_of_the_steps() -> None:
-    model = arc_model("max_matching", {"steps": 20, "steps_per_doubling": 0, "fewest": 0.5})
+    model = arc_model("max_matching", {"steps": 20, "steps_per_doubling": 0, "least_share": 0.5})
     graphs = [graph(6, "max_matching")]
     counts = [calls_of_the_step(model.train(), graphs) for _ in range(30)]
     assert 10 <= min(counts) < 13 and 17 < max(counts) <= 20
@@ -175,7 +175,7 @@ def test_outputs_stay_near_under_autocast() -> None:
     ("settings", "message"),
     [
         ({"options": {"step": 4}}, "steps"),
-        ({"options": {"fewest": 0}}, "fewest"),
+        ({"options": {"least_share": 0}}, "least_share"),
         ({"options": {"steps": -1}}, "steps"),
         ({"layers": 3}, r"set model\.layers to 1"),
     ],

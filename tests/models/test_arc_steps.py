@@ -44,7 +44,6 @@ def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("nodes", "edges"), [(3, 0), (2, 1), (5, 3), (6, 9), (20, 60)])
 def test_values_and_gradients_equal_brute_force(nodes: int, edges: int, width: int) -> None:
     arcs, values = random_arcs(nodes, edges), torch.randn(2 * edges, width, requires_grad=True)
-    assert fused.is_compiled(width, values) == (width == COMPILED)
     found, expected = max_of_others(values, arcs), brute_force(values, arcs)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     assert_same_gradients(found, expected, [values])
@@ -81,6 +80,11 @@ def test_reversing_twice_changes_nothing() -> None:
 def test_values_of_other_arcs_are_refused() -> None:
     with pytest.raises(IndexError, match="4 rows"):
         max_of_others(torch.zeros(4, COMPILED), random_arcs(5, 3))
+    for function in (relu_of_directions, gated):
+        with pytest.raises(IndexError, match=r"\[4, 32\] and \[2, 64\]"):
+            function(torch.zeros(4, COMPILED), torch.zeros(2, 2 * COMPILED))
+        with pytest.raises(IndexError, match=r"\[3, 32\]"):
+            function(torch.zeros(3, COMPILED), torch.zeros(3, 2 * COMPILED))
 
 
 @pytest.mark.parametrize("width", [16, COMPILED, PLAIN])

@@ -59,7 +59,8 @@ def _draw_small_world(
 ) -> None:
     """Ring of the n nodes from ``start`` on, each joined to k // 2 on either side; each ring edge adds a chord.
 
-    A chord is added with probability p. As in networkx, the chord starts at the smaller end of the ring edge, so the last nodes of the ring start fewer.
+    A chord is added with probability p. As in networkx, the chord starts at the smaller end of the ring edge, so the
+    last nodes of the ring start fewer.
     """
     half = k // 2
     for u in range(n):

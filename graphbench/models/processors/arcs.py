@@ -41,7 +41,8 @@ class ArcOptions(StrictModel):
     Attributes:
         steps: Steps of a graph of one node.
         steps_per_doubling: Further steps for every doubling of the nodes.
-        fewest: In training, the steps of every batch are a random share of these numbers, uniform from this share to 1.
+        least_share: In training, the steps of every batch are a random share of these numbers, uniform from
+            ``least_share`` to 1.
         inner: Width of the hidden layer of a step, in multiples of ``model.hidden``.
         noise: Random numbers that both directions of every edge receive.
         supervised: Earlier states whose decodings share the loss in training, evenly spaced over the steps.
@@ -49,7 +50,7 @@ class ArcOptions(StrictModel):
 
     steps: float = Field(default=8.0, ge=0.0, le=MOST_STEPS)
     steps_per_doubling: float = Field(default=4.0, ge=0.0, le=MOST_STEPS)
-    fewest: float = Field(default=1 / 3, gt=0.0, le=1.0)
+    least_share: float = Field(default=1 / 3, gt=0.0, le=1.0)
     inner: int = Field(default=1, ge=1, le=64)
     noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     supervised: int = Field(default=0, ge=0)
@@ -144,11 +145,11 @@ class ArcProcessor(Processor):
 
     def _repeated(self, start: Tensor, arcs: Arcs, layout: Layout) -> list[Tensor]:
         """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
-        fewest, most = layout.extent.fewest_nodes, layout.extent.most_nodes
-        steps = self._steps(np.arange(fewest, most + 1))  # of graphs of these sizes
+        smallest, largest = layout.extent.fewest_nodes, layout.extent.most_nodes
+        steps = self._steps(np.arange(smallest, largest + 1))  # of graphs of these sizes
         stops = None
         if steps[0] != steps[-1]:
-            of_graphs = torch.from_numpy(steps).to(start.device)[layout.sizes - fewest]
+            of_graphs = torch.from_numpy(steps).to(start.device)[layout.sizes - smallest]
             stops = of_graphs[layout.graph[arcs.ends[0]]].unsqueeze(1)
         constants, states = self.step.constants(start), [start]
         for step in range(int(steps[-1])):
@@ -161,7 +162,7 @@ class ArcProcessor(Processor):
         """Return the steps of graphs with these numbers of nodes, int64; in training a random share of them."""
         options = self.options
         steps = options.steps + options.steps_per_doubling * np.log2(np.maximum(nodes, 1))
-        share = options.fewest + (1.0 - options.fewest) * float(torch.rand(())) if self.training else 1.0
+        share = options.least_share + (1.0 - options.least_share) * float(torch.rand(())) if self.training else 1.0
         counts: NDArray[np.int64] = np.ceil(share * steps).astype(np.int64)
         return counts
 
