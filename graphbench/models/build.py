@@ -210,6 +210,8 @@ class Model(TaskModel):
             task_id: Not read: the model has one task.
         """
         self.encoder.fit_normalisation(batch)
+        if self.sums_nodes:
+            _warn_of_one_size(Layout.of(batch, self.directed).sizes)
         if self.degrees is not None:
             self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         for decoder in self.decoders:
@@ -387,6 +389,18 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
             "query or marked, or take a mark out of model.ignore",
             " and ".join(marks),
             " and ".join(queries),
+        )
+
+
+def _warn_of_one_size(sizes: Tensor) -> None:
+    """Warn if every training graph has one number of nodes, so that training cannot tell a sum from a mean."""
+    if len(sizes) > 1 and bool((sizes == sizes[0]).all()):
+        logger.warning(
+            "model.pooling is sum, but all training graphs have %d nodes: a node may learn its share of the target "
+            "divided by %d, which is wrong on graphs of other sizes; train on several sizes, or sum where the sum is "
+            "meant (model.readout marked, with edges in node_pools of the processor pairs)",
+            int(sizes[0]),
+            int(sizes[0]),
         )
 
 

@@ -209,6 +209,17 @@ def test_a_sum_over_nodes_grows_with_the_graph(processor: str) -> None:
     torch.testing.assert_close(model(Batch.from_data_list([twice]))["value"], 2 * once[:1], atol=1e-3, rtol=1e-4)
 
 
+def test_a_sum_over_nodes_warns_if_all_training_graphs_have_one_size(caplog: pytest.LogCaptureFixture) -> None:
+    model = small_model("gin", "flow", pooling="sum", positional={"type": "none"})
+    model.fit_normalisation(random_batch("flow", (6, 7, 7)))
+    assert not caplog.records
+    model.fit_normalisation(random_batch("flow", (7, 7, 7)))
+    assert "all training graphs have 7 nodes" in caplog.text
+    caplog.clear()
+    small_model("gin", "flow", positional={"type": "none"}).fit_normalisation(random_batch("flow", (7, 7, 7)))
+    assert not caplog.records
+
+
 def test_a_sum_counts_beyond_the_training_sizes_and_a_mean_does_not() -> None:
     train, larger = (random_batch("flow", sizes) for sizes in ((5, 7, 9, 11, 13), (30, 40)))
     errors = {}

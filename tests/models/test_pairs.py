@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -11,6 +12,7 @@ from torch_geometric.data import Data
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import Model
 from graphbench.models.decoders import Head
+from graphbench.models.pair_layout import PairLayout
 
 from .conftest import TASKS, batch_of, graph, small_model
 
@@ -20,6 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "recurrent": {"closure": 0, "triangle": 4, "recurrent": True},
     "noise": {"closure": 4, "minima": 1.0, "noise": 3},
     "bare": {"closure": 0},
+    "edges": {"closure": 4, "pools": ["edges", "max"], "node_pools": ["edges"]},
 }
 
 
@@ -42,9 +45,10 @@ def test_graphs_are_treated_alike_alone_and_in_a_batch(task: str, kind: str) -> 
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["all", "edges"])
 @pytest.mark.parametrize("task", ["mst", "topological_sort", "max_clique", "flow"])
-def test_numbers_of_nodes_do_not_matter(task: str) -> None:
-    model, one = pair_model(task, "all"), graph(9, task, 3)
+def test_numbers_of_nodes_do_not_matter(task: str, kind: str) -> None:
+    model, one = pair_model(task, kind), graph(9, task, 3)
     order = torch.randperm(9)
     place = order.argsort()  # node v is node place[v] of the relabelled graph
     other = one.clone()
@@ -55,6 +59,13 @@ def test_numbers_of_nodes_do_not_matter(task: str) -> None:
     raw, relabelled = outputs(model, [one]), outputs(model, [other])
     on_nodes = TASKS[task][list(TASKS[task])[-1]][1] == "node"
     torch.testing.assert_close(relabelled, raw[order] if on_nodes else raw, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_over_edges_grow_with_the_degree_and_not_with_the_graph() -> None:
+    layout = PairLayout(np.array([4, 2]), torch.device("cpu"))
+    values = torch.arange(20.0).unsqueeze(1)
+    star = torch.tensor([1 * 4 + 0, 2 * 4 + 0, 3 * 4 + 0, 16 + 1])  # 1, 2, 3 to 0 in the first graph, 0 to 1 in the other
+    assert layout.summed(values, star).flatten().tolist() == [24.0, 0.0, 0.0, 0.0, 0.0, 17.0]
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
