@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.models.arcs import occurrences
+from graphbench.models.circulations import circulations
 from graphbench.models.graphs import Layout
 
 
@@ -44,6 +45,17 @@ class GraphNoise:
         layout = self.layout
         counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
         return self.normal(counts.numpy(), width)
+
+    def circulations(self, width: int) -> Tensor:
+        """Return ``width`` circulations of standard normal numbers, float32 [M, width], see :func:`~graphbench.models.circulations.circulations`.
+
+        An undirected edge has its number in the direction from its smaller to its larger node, and the opposite number
+        in the other direction. A directed edge has its number in its direction.
+        """
+        flows = self.of_edges(width).numpy().astype(np.float64)
+        edges = self.layout.edges.numpy()
+        found = circulations(self.layout.sizes.numpy(), edges, flows)
+        return torch.from_numpy(found.astype(np.float32))
 
     def generators(self) -> list[np.random.Generator]:
         """Return the generators of all graphs, newly started."""

@@ -21,6 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"steps": 1, "steps_per_doubling": 1},
     "wide": {"steps": 2, "steps_per_doubling": 0.5, "inner": 2},
     "noise": {"steps": 3, "steps_per_doubling": 0, "noise": 3},
+    "flows": {"steps": 2, "steps_per_doubling": 0, "circulations": 3},
     "bare": {"steps": 0, "steps_per_doubling": 0},
 }
 STEPS = {"steps": 1, "steps_per_doubling": 2}

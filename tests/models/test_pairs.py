@@ -64,7 +64,9 @@ def test_numbers_of_nodes_do_not_matter(task: str, kind: str) -> None:
 def test_sums_over_edges_grow_with_the_degree_and_not_with_the_graph() -> None:
     layout = PairLayout(np.array([4, 2]), torch.device("cpu"))
     values = torch.arange(20.0).unsqueeze(1)
-    star = torch.tensor([1 * 4 + 0, 2 * 4 + 0, 3 * 4 + 0, 16 + 1])  # 1, 2, 3 to 0 in the first graph, 0 to 1 in the other
+    star = torch.tensor(
+        [1 * 4 + 0, 2 * 4 + 0, 3 * 4 + 0, 16 + 1]
+    )  # 1, 2, 3 to 0 in the first graph, 0 to 1 in the other
     assert layout.summed(values, star).flatten().tolist() == [24.0, 0.0, 0.0, 0.0, 0.0, 17.0]
 
 

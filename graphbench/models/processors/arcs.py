@@ -45,6 +45,9 @@ class ArcOptions(StrictModel):
             ``least_share`` to 1.
         inner: Width of the hidden layer of a step, in multiples of ``model.hidden``.
         noise: Random numbers that both directions of every edge receive.
+        circulations: Random flows along the edges that neither begin nor end anywhere, see
+            :func:`~graphbench.models.circulations.circulations`. They are zero on bridges alone, in graphs of any size,
+            and the two directions of an edge receive opposite numbers.
         supervised: Earlier states whose decodings share the loss in training, evenly spaced over the steps.
     """
 
@@ -53,6 +56,7 @@ class ArcOptions(StrictModel):
     least_share: float = Field(default=1 / 3, gt=0.0, le=1.0)
     inner: int = Field(default=1, ge=1, le=64)
     noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
+    circulations: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     supervised: int = Field(default=0, ge=0)
 
 
@@ -108,14 +112,19 @@ class ArcProcessor(Processor):
         self.arcs = nn.Linear(width, width)
         self.inverse_arcs = nn.Linear(width, width) if context.directed else None
         self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
-        self.draws_noise = self.noise is not None
+        flows = self.options.circulations
+        self.circulations = nn.Linear(flows, width, bias=False) if flows else None
+        self.draws_noise = self.noise is not None or self.circulations is not None
         self.step = ArcStep(width, self.options.inner * width)
         self.of_nodes = nn.Linear(2 * width, width)
         self.of_edges = nn.Linear(2 * width, width) if context.edge_tokens else None
 
     def prepare(self, inputs: Mapping[str, Tensor], layout: Layout, noise: GraphNoise) -> dict[str, Any]:
-        """Return the random numbers of every edge, float32 [M, k]; the two directions of an edge share them."""
-        return {"noise": noise.of_edges(self.options.noise)} if self.draws_noise else {}
+        """Return the random numbers and the random circulations of every edge, float32 [M, k] each."""
+        facts = {"noise": noise.of_edges(self.options.noise)} if self.noise is not None else {}
+        if self.circulations is not None:
+            facts["circulations"] = noise.circulations(self.options.circulations)
+        return facts
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the nodes and arcs of each graph, times a number that keeps the arrays of a step in the cache."""
@@ -139,6 +148,9 @@ class ArcProcessor(Processor):
         edges = edges if len(edges) == len(tails) else edges.repeat(len(tails) // max(len(edges), 1), 1)
         if self.noise is not None:
             edges = edges + self.noise(self.facts(state)["noise"]).repeat_interleave(2, dim=0)
+        if self.circulations is not None:
+            ahead = self.circulations(self.facts(state)["circulations"])
+            edges = edges + torch.stack([ahead, -ahead], dim=1).flatten(0, 1)
         ends = self.tails(state.nodes).index_select(0, tails) + self.heads(state.nodes).index_select(0, heads)
         first: Tensor = edges + ends
         return first
