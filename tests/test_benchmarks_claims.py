@@ -17,17 +17,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import f1_score
 
 import graphbench
 from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.domains.algoreas.checks import Graph
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
-model, registry, running, recipe, records, cuts, kinship, clrs_tables, synthesis, arithmetic, structure = (
+model, registry, running, recipe, records, cuts, kinship, clrs_tables, synthesis, arithmetic, structure, cliques = (
     importlib.import_module(f"benchmarks.claims.{name}")
     for name in (
         *("model", "registry", "running", "recipe", "records", "cuts", "kinship", "clrs_tables"),
-        *("synthesis", "arithmetic", "structure"),
+        *("synthesis", "arithmetic", "structure", "cliques"),
     )
 )
 claims_text = importlib.import_module("claims_text")
@@ -245,6 +247,14 @@ FALSE = [
     ("cycles_of_edges", {"graphs_read": 20, "longest": 40, "share": 0.9, "triangles": 0.9}),
     ("several_maximum_cliques", {"graphs_read": 300, "stated": {"easy": 70, "medium": 91, "hard": 92}}),
     ("ids_of_cliques", {"graphs_read": 60, "apart": 0.5}),
+    (
+        "ceiling_without_ids",
+        {
+            "graphs_read": 5,
+            "numberings": {"val": 2, "n64": 1, "test": 1},
+            "stated": dict.fromkeys(("val", "n64", "test"), dict.fromkeys(recipe.DIFFICULTIES, 0.5)),
+        },
+    ),
     ("labels_differ_from_printed", {"solvers": ["kissat", "ergo"], "printed_formulas": 69596, "printed_cutoff": 5000}),
 ]
 
@@ -284,6 +294,25 @@ def test_labels_that_are_not_the_first_maximum_clique_are_noticed(monkeypatch):
         graphs_read=5, stated=dict.fromkeys(recipe.DIFFICULTIES, 100)
     )
     assert not outcome.holds and "lexicographically" in outcome.problem
+
+
+def test_the_best_threshold_is_the_best_of_all():
+    rng = np.random.default_rng(3)
+    probability, target = rng.integers(0, 6, 200) / 5, rng.random(200) < 0.3
+    every = {t: f1_score(target, probability >= t) for t in np.unique(probability)}
+    best, threshold = cliques.best_f1(probability, target)
+    assert best == pytest.approx(max(every.values())) and every[threshold] == pytest.approx(best)
+
+
+def test_shares_of_numberings_are_shares_of_the_only_maximum_clique():
+    edges = np.array([(0, 1), (0, 2), (1, 2), (2, 3)])
+    graph = Graph(4, edges, {"in_clique": np.array([1, 1, 1, 0])})
+    assert cliques.shares_of_cliques(graph).tolist() == [1, 1, 1, 0]
+    assert cliques.shares_of_numberings(graph, 5, np.random.default_rng(0)).tolist() == [1, 1, 1, 0]
+    path = Graph(3, np.array([(0, 1), (1, 2)]), {"in_clique": np.array([1, 1, 0])})
+    assert cliques.shares_of_cliques(path).tolist() == [0.5, 1, 0.5]
+    ends = cliques.shares_of_numberings(path, 400, np.random.default_rng(0))
+    assert ends[1] == 1 and ends[0] + ends[2] == pytest.approx(1) and abs(ends[0] - 0.5) < 0.1
 
 
 def test_a_mean_of_other_columns_is_not_the_last_one(monkeypatch):

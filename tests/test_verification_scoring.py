@@ -7,9 +7,10 @@ import pytest
 
 import graphbench
 from graphbench.catalog.sections import Measured, MeasuredScores
+from graphbench.core.errors import CardError
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.tasks.registry import task_of
-from graphbench.verification.measuring import measure
+from graphbench.verification.measuring import measure, update_measured
 from graphbench.verification.scoring import Counts, measured_task, usual_count
 
 
@@ -50,3 +51,35 @@ def test_samples_of_the_files_are_scored_even_where_draws_repeat(tmp_path):
     before = path.stat().st_mtime_ns
     scores = measured_task(card, tmp_path)
     assert scores.scored_samples["test"] == 60 and path.stat().st_mtime_ns == before
+
+
+def test_an_update_of_some_splits_keeps_the_facts_of_the_others(tmp_path, monkeypatch):
+    card = few(graphbench.card("flow_easy"), 30).model_copy(update={"path": tmp_path / "flow.yaml"})
+    splits = {**card.splits, "test_large": card.splits["test"]}  # a split whose name begins as another one's
+    card = card.model_copy(update={"splits": splits})
+    with pytest.raises(CardError, match="only val should be measured, but nothing is measured yet"):
+        update_measured(card, progress=False, root=tmp_path, splits=["val"])
+    path = update_measured(card, progress=False, root=tmp_path)
+    whole = Measured.model_validate_json(path.read_text())
+
+    def altered(part):
+        return {split: {"mean": {"mae": 7.0}} for split in part}
+
+    before = whole.model_copy(
+        update={
+            "floor": altered([*whole.floor, "test_big"]),
+            "scored_samples": dict.fromkeys([*whole.scored_samples, "test_big"], 3),
+            "scores_on_first": {3: MeasuredScores(floor=altered(["val", "test"]))},
+        }
+    )
+    with pytest.raises(CardError, match="its measurements are of version 2"):
+        other = before.model_copy(update={"version": 2})
+        update_measured(card.model_copy(update={"measured": other}), progress=False, root=tmp_path, splits=["test"])
+    update_measured(card.model_copy(update={"measured": before}), progress=False, root=tmp_path, splits=["test"])
+    after = Measured.model_validate_json(path.read_text())
+    assert after.floor["test"] == whole.floor["test"]
+    assert after.floor["val"] == before.floor["val"] and after.floor["test_large"] == before.floor["test_large"]
+    assert "test_big" not in after.floor and "test_big" not in after.scored_samples
+    assert after.scored_samples == {"val": 3, "test": 30, "test_large": 3}
+    assert after.scores_on_first[3].floor["val"] == before.scores_on_first[3].floor["val"]
+    assert after.first_samples == whole.first_samples and after.statistics == whole.statistics

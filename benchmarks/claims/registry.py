@@ -10,6 +10,7 @@ from typing import Any
 MODULES = (
     "arithmetic",
     "circuit_labels",
+    "cliques",
     "clrs_tables",
     "cuts",
     "kinship",

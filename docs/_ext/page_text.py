@@ -284,7 +284,7 @@ def _statistics(card: Card) -> str:
     rows = []
     for split in card.all_splits:
         counts = [f"{different.get(split, {}).get(what, '-')}" for what in counted]
-        own = [with_deviation(*ours[split][name]) if split in ours else "-" for name in names]
+        own = [with_deviation(*ours[split][name]) if name in ours.get(split, {}) else "-" for name in names]
         theirs = printed.get(split, {})
         largest = [_largest(feature, own_names, ours.get(split, {})) for feature, own_names in shares.items()]
         printed_ones = [number(theirs[n]) if n in theirs else "" for n in published_names]
@@ -442,7 +442,7 @@ def _source(card: Card) -> str:
         ["citation", source.citation or "-"],
         ["licence of the data", card.licence],
         ["aliases", joined(card.aliases)],
-        ["groups", joined((card.domain, *card.groups))],
+        ["groups", joined(card.all_groups)],
         ["data folder", code(f"{card.id}/v{card.version}-{_fingerprint(card)}")],
     ]
     if source.url:

@@ -63,6 +63,8 @@ class Card(FeatureSelection, StrictModel):
         additional: Splits that were added to finished data, such as larger graphs for the selection of models: they
             change neither the fingerprint of the data nor what ``ood`` stands for.
         overlapping: Whether splits may share samples, because the published ones are sampled independently.
+        supplementary: Whether the dataset supplements the benchmark of its domain: it is in no group but those that it
+            names, not in the group of the domain, and in no mean over datasets.
         labels: Labeller -> its effort and features, for cards with tasks.
         tasks: Name -> task, if the same graphs serve several; the id alone means the first.
         task: The task of this card: ``features`` are the features of the graphs and of the task's labels, ``metrics``
@@ -89,6 +91,7 @@ class Card(FeatureSelection, StrictModel):
     directed: bool = False
     complete: bool = False
     overlapping: bool = False
+    supplementary: bool = False
     protocol: str | None = None
     features: tuple[Feature, ...]
     classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -163,6 +166,11 @@ class Card(FeatureSelection, StrictModel):
         """Name of the dataset in records, reports and messages: id, task if there are several, and representation."""
         task = "" if self.task_name is None else f":{self.task_name}"
         return f"{self.id}{task}" + ("" if self.representation is None else f"@{self.representation}")
+
+    @property
+    def all_groups(self) -> tuple[str, ...]:
+        """Names of the groups that the dataset is in: of its domain, unless it is supplementary, and those it names."""
+        return self.groups if self.supplementary else (self.domain, *self.groups)
 
     @property
     def labellers(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Catalog:
             if alias in self.aliases or alias in self.cards:
                 raise CardError(f"{card.path}: the alias {alias!r} is taken by {self.aliases.get(alias, alias)}")
             self.aliases[alias] = card.id
-        for group in (card.domain, *card.groups):
+        for group in card.all_groups:
             self.groups.setdefault(group, []).append(card.id)
         self.families.setdefault(card.family, {}).setdefault(card.domain, []).append(card.id)
 
@@ -141,7 +141,8 @@ class Catalog:
             hint = did_you_mean([candidate + ending for candidate in near])
         domain = name.split("/", 1)[0]
         if domain in self.groups:
-            shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
+            listed = sum(card.domain == domain for card in self.cards.values())
+            shown = f"graphbench list '{domain}/*' shows {listed}"
         else:
             shown = f"graphbench list shows {len(self.cards)}"
         return f"unknown dataset {name!r}{hint} ({shown}){about_broken()}"

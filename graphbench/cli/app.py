@@ -206,7 +206,10 @@ def verify(
     ] = None,
     update: Annotated[
         bool,
-        typer.Option("--update", help="Measure the hashes, statistics and trivial scores of the card again."),
+        typer.Option(
+            "--update",
+            help="Measure the hashes, statistics and trivial scores of the card again; with --splits, of these splits.",
+        ),
     ] = False,
     data_seed: DataSeed = 0,
     source: Source = "generated",
@@ -230,7 +233,8 @@ def verify(
         raise typer.BadParameter("facts are measured on generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            path = update_measured(card, root=root, samples=[] if samples is None else [samples])
+            named = None if splits is None else card.select_splits(splits)
+            path = update_measured(card, root=root, samples=[] if samples is None else [samples], splits=named)
             echo(f"{card.id}: wrote {path}")
         return
     outcomes = []

@@ -51,6 +51,27 @@ Cluster = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def limits_by_split(option: str, text: str | None) -> int | dict[str, int] | None:
+    """Return a number of samples, or split -> number of samples, from ``100`` or ``n384=100,n512=50``.
+
+    Raises:
+        typer.BadParameter: If a part of the text has another form.
+    """
+    if text is None:
+        return None
+    if text.strip().isdigit():
+        return int(text)
+    limits: dict[str, int] = {}
+    for part in text.split(","):
+        split, _, number = (piece.strip() for piece in part.partition("="))
+        if not split or not number.isdigit():
+            raise typer.BadParameter(f"{option} {text!r}: write a number, or SPLIT=NUMBER parts such as n384=100")
+        limits[split] = int(number)
+    return limits
+
+
 SplitNames = Annotated[
     str | None,
     typer.Option(

@@ -73,10 +73,11 @@ def _with_files(
     from graphbench.loader import Loader
     from graphbench.tasks.registry import task_of
     from graphbench.training.config import load_config
-    from graphbench.training.splits import split_limits
+    from graphbench.training.splits import require_eval_limit, split_limits
 
     draw = options["data_seed"]
     card = sourced_card(card_of(dataset).with_data_seed(draw), source, folder, root=options.get("root"))
+    require_eval_limit(options.get("eval_limit"), card.all_splits)
     limits = (options.pop(name, None) for name in ("limit", "eval_limit", "val_limit"))
     config = load_config(card.address, model, family=card.family, overrides=options.get("overrides"))
     most = split_limits(config, task_of(card), *limits)

@@ -95,7 +95,7 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
                     "splits": {split: s.count for split, s in c.all_splits.items()},
                     "generated": {split: facts["count"] for split, facts in here[name].items()},
                     "aliases": list(c.aliases),
-                    "groups": [c.domain, *c.groups],
+                    "groups": list(c.all_groups),
                 }
                 for name, c in cards.items()
             ]
@@ -201,7 +201,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *(("part", f"{name}: |{part.output}| > {part.above:g}") for name, part in c.metrics.parts.items()),
         *(("rule", f"{name}: {rule.description}") for name, rule in rules_of(c).items()),
         ("aliases", ", ".join(c.aliases) or "none"),
-        ("groups", ", ".join((c.domain, *c.groups))),
+        ("groups", ", ".join(c.all_groups)),
         ("licence", c.licence),
         ("source", ", ".join(source)),
         *([("cite", c.source.citation)] if c.source.citation else []),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphbench.cli.options import Folder, Json, Limit, Root, Source, Workers, files_of
+from graphbench.cli.options import Folder, Json, Limit, Root, Source, Workers, files_of, limits_by_split
 from graphbench.cli.output import echo
 from graphbench.core.errors import EvaluationError
 
@@ -53,8 +53,13 @@ def train(
         str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
     ] = "val,test,ood",
     eval_limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Score at most N samples of each split other than train and val.", show_default="all"),
+        str | None,
+        typer.Option(
+            metavar="N | SPLIT=N,...",
+            help="Score at most N samples of each split other than train and val, or of the splits that are named: "
+            "`n384=100,n512=100`.",
+            show_default="all",
+        ),
     ] = None,
     val_limit: Annotated[
         int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
@@ -92,7 +97,7 @@ def train(
         overrides=set_ or [],
         output=output,
         evaluate=evaluate_on,
-        eval_limit=eval_limit,
+        eval_limit=limits_by_split("--eval-limit", eval_limit),
         val_limit=val_limit,
         records=save_record,
         device=device,

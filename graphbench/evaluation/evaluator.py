@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
 from graphbench.data.batches.sample_ids import SampleIds, ids_of, joined
+from graphbench.data.components.measures import Measure
 from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refuse_unlabelled
-from graphbench.evaluation.inputs import ScoreScale, checked_items
+from graphbench.evaluation.inputs import ScoreScale, as_array, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
 from graphbench.evaluation.metrics.bootstrap import has_tally, replicate_seed, replicates, start_tallies
@@ -245,6 +249,8 @@ class FeatureSums:
     def __init__(self, metrics: Sequence[Metric], parts: Iterable[str] = ()) -> None:
         self.accumulators: dict[Any, Accumulator] = {m.accumulator: m.accumulator() for m in metrics}
         self.needs_graphs = {m.accumulator for m in metrics if m.needs_graphs}
+        self.needs_measure = {m.accumulator for m in metrics if m.needs_measure}
+        self.measured = False
         self.items = 0
         self.graphs: int | None = None
         self.targets = TargetSums()
@@ -253,8 +259,12 @@ class FeatureSums:
     def add(self, items: Items, graphs: int | None) -> None:
         """Add checked items of some graphs; None if the graphs are unknown."""
         for kind, accumulator in self.accumulators.items():
-            if items.graph is not None or kind not in self.needs_graphs:
-                accumulator.add(items)
+            if (items.graph is None and kind in self.needs_graphs) or (
+                items.within is None and kind in self.needs_measure
+            ):
+                continue
+            accumulator.add(items)
+        self.measured = self.measured or items.within is not None
         self.items += items.truth.size
         self.targets = self.targets.plus(items.truth)
         self.graphs = None if graphs is None else (self.graphs or 0) + graphs
@@ -298,6 +308,8 @@ class FeatureEvaluator(BaseEvaluator):
             labels. Nothing is guessed from the values. None is the default of the kind of task.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of graphs.
         parts: Parts of the samples that :meth:`groups` scores, by name.
+        measure: The measure of sets of nodes of metrics that need one. Where there is none, or the targets do not come
+            as graphs, these metrics are left out of the score.
 
     Raises:
         EvaluationError: If a metric cannot score the feature, or an argument is not allowed.
@@ -312,8 +324,10 @@ class FeatureEvaluator(BaseEvaluator):
         scores: str | None = None,
         expected_graphs: int | None = None,
         parts: Parts | None = None,
+        measure: Measure | None = None,
     ) -> None:
         super().__init__(scores, expected_graphs)
+        self.measure = measure
         if not isinstance(feature, Feature):
             raise EvaluationError(f"the feature is {feature!r:.80}; give a graphbench.catalog.features.Feature")
         if primary is None:
@@ -350,12 +364,24 @@ class FeatureEvaluator(BaseEvaluator):
 
     def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> Checked:
         """Return the input of the sums: the items, and the number of their graphs (None if unknown)."""
+        edges = None
         if is_graphs(y_true):
+            y_true = one_batch(y_true)
+            edges = y_true.edge_index
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
         items, graphs = checked_items(self.feature, y_true, y_pred, batch, self.scores)
+        if edges is not None and self.measure is not None and sums.needs_measure:
+            items = replace(items, within=_sizes_within(self.measure, items, as_array(edges, "edge_index")))
         if sums.items and (graphs is None) != (sums.graphs is None):
             raise EvaluationError("some updates name the graphs and others do not; pass batch= with all or with none")
+        if sums.needs_measure and sums.items and sums.measured != (items.within is not None):
+            raise EvaluationError("some updates come as graphs and others as arrays; give all of them as graphs")
+        if self.metrics[0].needs_measure and items.within is None:
+            raise EvaluationError(
+                f"{self.primary_name} needs the edges of the graphs, and the measure of a task; pass graphs as y_true "
+                "to the evaluator of a dataset"
+            )
         if graphs is None and self.metrics[0].needs_graphs:
             raise EvaluationError(f"{self.primary_name} needs the graphs; pass batch= or a list of per-graph arrays")
         return items, graphs
@@ -367,7 +393,11 @@ class FeatureEvaluator(BaseEvaluator):
 
     def score_of(self, sums: FeatureSums) -> Score:
         """Return the score of any number of graphs; metrics over graphs are left out where the graphs are unknown."""
-        computable = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
+        computable = [
+            m
+            for m in self.metrics
+            if (sums.graphs is not None or not m.needs_graphs) and (sums.measured or not m.needs_measure)
+        ]
         if len(computable) < len(self.metrics):
             logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in computable])
         values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), computable)
@@ -387,6 +417,26 @@ def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score
         except EvaluationError as error:
             logger.info("the part %s is left out: %s", name, error)
     return defined
+
+
+def _sizes_within(measure: Measure, items: Items, edges: Any) -> Any:
+    """Return the sizes of :attr:`Items.within` by a measure.
+
+    Args:
+        measure: The measure.
+        items: Items of nodes, in the order of the graphs.
+        edges: int ``[2, E]``, the edges between the nodes.
+
+    Raises:
+        EvaluationError: If the nodes are not in the order of the graphs.
+    """
+    graph = items.graph
+    if graph is None or (np.diff(graph) < 0).any():
+        raise EvaluationError("the nodes of the batch are not in the order of its graphs; use Batch.from_data_list")
+    node_ptr = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=items.num_graphs))])
+    largest = measure.sizes(node_ptr, edges, items.truth)
+    is_equal = np.array_equal(items.predicted, items.truth)
+    return np.stack([largest if is_equal else measure.sizes(node_ptr, edges, items.predicted), largest])
 
 
 def _is_whole(value: Any) -> bool:

@@ -30,15 +30,21 @@ def groups_of(tables: Tables) -> list[Group]:
     """Return the suite and every domain, per kind of budget, where there is anything to sum up.
 
     A dataset counts once in a mean: by runs of the protocol of its split ``train``. Runs of its other protocols have
-    separate means over the domain. Runs on files, and runs of protocols that the dataset does not have, have no means.
+    separate means over the domain. Runs on files, runs of protocols that the dataset does not have, and runs on
+    supplementary datasets have no means.
 
     Args:
         tables: All tables; the function uses the tables of the test split that count in means.
     """
     groups = []
+    supplementary = {address for address, card in tables.cards.items() if card.supplementary}
     protocols = {address: task_of(card).protocols for address, card in tables.cards.items()}
     for kind in KINDS:
-        counting = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
+        counting = [
+            board
+            for board in tables.boards
+            if board.kind == kind and board.split == TEST and board.main and board.dataset not in supplementary
+        ]
         parts: dict[tuple[str, str | None], list[Board]] = {}
         for board in counting:
             main, *others = protocols[board.dataset]

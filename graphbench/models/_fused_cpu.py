@@ -13,6 +13,7 @@ from graphbench.core.kernels import kernel
 from graphbench.models._vectors import LANES, bits_less, load, splat, store, where_bits, where_less
 
 _ZERO = np.float32(0.0)
+_TILE = 4  # rows of neighbouring pairs that are read together, where they are read by columns
 
 
 @kernel
@@ -139,6 +140,54 @@ def add_to_ends(
             value = load(gradients, row + i)
             store(of_sent, one + i, load(of_sent, one + i) + value)
             store(of_taken, other + i, load(of_taken, other + i) + value)
+
+
+@kernel
+def join_reverse(
+    pairs: NDArray[np.float32], counts: NDArray[np.int64], width: int, joined: NDArray[np.float32]
+) -> None:
+    """Write the rows of (u, v) and (v, u), one after the other, for all pairs of nodes of every graph.
+
+    Args:
+        pairs: [P * width], one row per pair of nodes of a graph, row by row and graph after graph.
+        counts: [B], the nodes of every graph; the sum of their squares is P.
+        width: Numbers in a row.
+        joined: [P * 2 * width], overwritten.
+    """
+    vectors, first = width // LANES, 0
+    for size in counts:
+        for begin in range(0, size, _TILE):
+            for v in range(size):
+                for u in range(begin, min(begin + _TILE, size)):
+                    row, reverse = first + u * size + v, first + v * size + u
+                    for i in range(vectors):
+                        store(joined, row * 2 * vectors + i, load(pairs, row * vectors + i))
+                        store(joined, (row * 2 + 1) * vectors + i, load(pairs, reverse * vectors + i))
+        first += size * size
+
+
+@kernel
+def add_joined(
+    gradients: NDArray[np.float32], counts: NDArray[np.int64], width: int, of_pairs: NDArray[np.float32]
+) -> None:
+    """Write the gradients of the pairs of :func:`join_reverse`.
+
+    Args:
+        gradients: [P * 2 * width], the gradients of ``joined``.
+        counts: See :func:`join_reverse`.
+        width: Numbers in a row of ``of_pairs``.
+        of_pairs: [P * width], overwritten.
+    """
+    vectors, first = width // LANES, 0
+    for size in counts:
+        for begin in range(0, size, _TILE):
+            for v in range(size):
+                for u in range(begin, min(begin + _TILE, size)):
+                    row, reverse = first + u * size + v, first + v * size + u
+                    for i in range(vectors):
+                        other = load(gradients, (reverse * 2 + 1) * vectors + i)
+                        store(of_pairs, row * vectors + i, load(gradients, row * 2 * vectors + i) + other)
+        first += size * size
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Products and closures of matrices in the semirings (max, min) and (max, +), compiled for the CPU.
 
-The matrices of a batch are packed: float32 [P, C] holds one row per ordered pair (u, v) of nodes of one graph, row by
-row and graph after graph, and one column per channel; every graph has C matrices. A kernel takes one channel of one
-graph at a time, as a matrix in the first-level or second-level cache, whose rows are vectors.
+The matrices of a batch are packed: float32 [C, P] holds one row per channel, and in a row the matrices of all graphs,
+one after the other, each row by row; P is the sum of the squared numbers of nodes. The kernels read these arrays as
+arrays of one dimension, [C * P], and take one matrix at a time, which fits the first-level or second-level cache.
 """
 
 from __future__ import annotations
@@ -14,33 +14,38 @@ from graphbench.core.kernels import inner, kernel
 from graphbench.models._vectors import LANES, empty_vectors, load, splat, store, where_less
 
 _LOWEST, _ZERO, _HALF = np.float32(-np.inf), np.float32(0.0), np.float32(0.5)
-_NONE = np.float32(-1.0)
+_ONE, _TWO, _THREE = np.float32(1.0), np.float32(2.0), np.float32(3.0)
+_NONE = np.float32(-1.0)  # no stage
+_BITS, _LOW_BITS = 15, 2**15 - 1  # of the number of a node
+_BLOCK = 4  # stages of a closure that are applied to a row at once
 
 
 @inner
-def _fill_rows(values: NDArray[np.float32], first: int, channel: int, size: int, rows: NDArray[np.float32]) -> None:
-    """Copy one matrix to rows of vectors, [size * ceil(size / LANES), LANES], with the lowest value beyond them."""
-    vectors = (size + LANES - 1) // LANES
+def _fill_rows(values: NDArray[np.float32], size: int, rows: NDArray[np.float32]) -> None:
+    """Copy a matrix [size * size] to rows of whole vectors, one dimension, with the lowest value beyond a row."""
+    width = (size + LANES - 1) // LANES * LANES
     for u in range(size):
         for v in range(size):
-            rows[u * vectors + v // LANES, v % LANES] = values[first + u * size + v, channel]
-        for v in range(size, vectors * LANES):
-            rows[u * vectors + v // LANES, v % LANES] = _LOWEST
+            rows[u * width + v] = values[u * size + v]
+        for v in range(size, width):
+            rows[u * width + v] = _LOWEST
 
 
 @inner
-def _fill_panels(values: NDArray[np.float32], first: int, channel: int, size: int, panels: NDArray[np.float32]) -> None:
-    """Copy one matrix to panels of ``LANES`` columns, [ceil(size / LANES) * size, LANES], one after the other.
+def _fill_panels(values: NDArray[np.float32], size: int, panels: NDArray[np.float32]) -> None:
+    """Copy a matrix [size * size] to panels of ``LANES`` columns, [ceil(size / LANES) * size, LANES].
 
     The rows of a panel are neighbours in memory, so that a panel stays in the cache while the rows of the left factor
     pass over it.
     """
-    for w in range(size):
-        row = first + w * size
-        for v in range(size):
-            panels[v // LANES * size + w, v % LANES] = values[row + v, channel]
-        for v in range(size, (size + LANES - 1) // LANES * LANES):
-            panels[v // LANES * size + w, v % LANES] = _LOWEST
+    for panel in range((size + LANES - 1) // LANES):
+        column = panel * LANES
+        columns = min(LANES, size - column)
+        for w in range(size):
+            for lane in range(columns):
+                panels[panel * size + w, lane] = values[w * size + column + lane]
+            for lane in range(columns, LANES):
+                panels[panel * size + w, lane] = _LOWEST
 
 
 @kernel
@@ -55,36 +60,34 @@ def products(
     """Write ``out[u, v] = max over w of op(left[u, w], right[w, v])`` of every matrix, and the first such w.
 
     Args:
-        left: [P, C].
-        right: [P, C].
+        left: [C * P].
+        right: [C * P].
         nodes: [B], the nodes of every graph; the sum of their squares is P.
         minima: The channels, the first ones, whose ``op`` is the minimum; in the others it is the sum.
-        out: [P, C], overwritten.
-        middles: [P * C], overwritten, graph by graph and channel by channel; empty if nobody reads the positions.
+        out: [C * P], overwritten.
+        middles: [C * P], overwritten; empty if nobody reads the positions.
     """
-    most = nodes.max() if nodes.size else 0
-    vectors = (most + LANES - 1) // LANES
-    panels, factors = empty_vectors(vectors * most + 1), np.empty((most, most), np.float32)
-    results, places, placed, first = empty_vectors(4), empty_vectors(4), middles.size > 0, 0
-    for size in nodes:
-        for channel in range(left.shape[1]):
-            _fill_panels(right, first, channel, size, panels)
-            for u in range(size):
-                for w in range(size):
-                    factors[u, w] = left[first + u * size + w, channel]
-            written = first * left.shape[1] + channel * size * size
+    most, pairs = (nodes.max() if nodes.size else 0), (nodes * nodes).sum()
+    panels = empty_vectors((most + LANES - 1) // LANES * most + 1)
+    results, places, placed = empty_vectors(4), empty_vectors(4), middles.size > 0
+    for channel in range(left.size // max(pairs, 1)):
+        first = channel * pairs
+        for size in nodes:
+            end = first + size * size
+            _fill_panels(right[first:end], size, panels)
             for panel in range((size + LANES - 1) // LANES):
                 column = panel * LANES
                 for u in range(0, size, 4):
                     rows = min(4, size - u)
-                    _four_rows(factors, u, rows, panels, panel * size, size, channel >= minima, placed, results, places)
+                    factor, begin = left[first:end], panel * size
+                    _four_rows(factor, u, rows, panels, begin, size, channel >= minima, placed, results, places)
                     for i in range(rows):
-                        begin = (u + i) * size + column
+                        written = first + (u + i) * size + column
                         for lane in range(min(LANES, size - column)):
-                            out[first + begin + lane, channel] = results[i, lane]
+                            out[written + lane] = results[i, lane]
                             if placed:
-                                middles[written + begin + lane] = np.int16(places[i, lane])
-        first += size * size
+                                middles[written + lane] = np.int16(places[i, lane])
+            first = end
 
 
 @inner
@@ -102,14 +105,16 @@ def _four_rows(
 ) -> None:
     """Write up to four rows of a product in one panel to ``results`` [4, LANES]; missing rows repeat the last one.
 
+    The left factor is [size * size].
+
     If ``placed``, ``places`` [4, LANES] receives the first positions w of the maxima.
     """
-    u1, u2, u3 = u + min(1, rows - 1), u + min(2, rows - 1), u + min(3, rows - 1)
+    i0, i1, i2, i3 = u * size, (u + min(1, rows - 1)) * size, (u + min(2, rows - 1)) * size, (u + rows - 1) * size
     best0 = best1 = best2 = best3 = splat(_LOWEST)
     at0 = at1 = at2 = at3 = splat(_ZERO)
     for w in range(size):
         row, place = load(panels, begin + w), splat(np.float32(w))
-        a0, a1, a2, a3 = splat(left[u, w]), splat(left[u1, w]), splat(left[u2, w]), splat(left[u3, w])
+        a0, a1, a2, a3 = splat(left[i0 + w]), splat(left[i1 + w]), splat(left[i2 + w]), splat(left[i3 + w])
         if adds:
             s0, s1, s2, s3 = a0 + row, a1 + row, a2 + row, a3 + row
         else:
@@ -146,27 +151,27 @@ def product_gradients(
         nodes: See there.
         minima: See there.
         middles: See there.
-        gradients: [P, C], the gradients of ``out``.
-        of_left: [P, C], changed.
-        of_right: [P, C], changed.
+        gradients: [C * P], the gradients of ``out``.
+        of_left: [C * P], changed.
+        of_right: [C * P], changed.
     """
-    first, channels = 0, left.shape[1]
-    for size in nodes:
-        for u in range(size):
-            for v in range(size):
-                pair = u * size + v
-                for channel in range(channels):
-                    w = middles[first * channels + channel * size * size + pair]
-                    gradient = gradients[first + pair, channel]
-                    at_left, at_right = first + u * size + w, first + w * size + v
+    pairs, one = (nodes * nodes).sum(), np.float32(1.0)
+    for channel in range(left.size // max(pairs, 1)):
+        first = channel * pairs
+        for size in nodes:
+            for u in range(size):
+                row = first + u * size
+                for v in range(size):
+                    w, gradient = middles[row + v], gradients[row + v]
+                    at_left, at_right = row + w, first + w * size + v
                     if channel >= minima:
-                        of_left[at_left, channel] += gradient
-                        of_right[at_right, channel] += gradient
+                        of_left[at_left] += gradient
+                        of_right[at_right] += gradient
                     else:
-                        share = _share(left[at_left, channel], right[at_right, channel])
-                        of_left[at_left, channel] += share * gradient
-                        of_right[at_right, channel] += (np.float32(1.0) - share) * gradient
-        first += size * size
+                        share = _share(left[at_left], right[at_right])
+                        of_left[at_left] += share * gradient
+                        of_right[at_right] += (one - share) * gradient
+            first += size * size
 
 
 @inner
@@ -191,48 +196,145 @@ def closures(
     value, -1 where the step from u to v is the best walk.
 
     Args:
-        values: [P, C]; where walks add their steps, no value is above 0.
+        values: [C * P]; where walks add their steps, no value is above 0.
         nodes: As in :func:`products`.
         minima: The channels, the first ones, whose walks take the minimum of their steps; in the others walks add them.
-        out: [P, C], overwritten.
+        out: [C * P], overwritten.
         middles: As in :func:`products`.
     """
-    most = nodes.max() if nodes.size else 0
+    most, pairs = (nodes.max() if nodes.size else 0), (nodes * nodes).sum()
     count = (most + LANES - 1) // LANES * most + 1
-    rows, stages, staged, first = empty_vectors(count), empty_vectors(count), middles.size > 0, 0
-    for size in nodes:
-        vectors = (size + LANES - 1) // LANES
-        for channel in range(values.shape[1]):
-            _fill_rows(values, first, channel, size, rows)
-            stages[: size * vectors] = _NONE
-            _close(rows, stages, size, vectors, channel >= minima, staged)
-            written = first * values.shape[1] + channel * size * size
+    rows, stages, staged = empty_vectors(count), empty_vectors(count), middles.size > 0
+    numbers, recorded = rows.reshape(count * LANES), stages.reshape(count * LANES)
+    passed = empty_vectors(_BLOCK * ((most + LANES - 1) // LANES) + 1)
+    for channel in range(values.size // max(pairs, 1)):
+        first = channel * pairs
+        for size in nodes:
+            vectors = (size + LANES - 1) // LANES
+            _fill_rows(values[first : first + size * size], size, numbers)
+            if staged:
+                recorded[: size * vectors * LANES] = _NONE
+            for w in range(0, size, _BLOCK):
+                _pass_block(rows, stages, w, size, vectors, channel >= minima, staged, passed)
             for u in range(size):
                 for v in range(size):
-                    out[first + u * size + v, channel] = rows[u * vectors + v // LANES, v % LANES]
-                    if staged:
-                        middles[written + u * size + v] = np.int16(stages[u * vectors + v // LANES, v % LANES])
-        first += size * size
+                    out[first + u * size + v] = numbers[u * vectors * LANES + v]
+            if staged:
+                for u in range(size):
+                    for v in range(size):
+                        middles[first + u * size + v] = np.int16(recorded[u * vectors * LANES + v])
+            first += size * size
 
 
 @inner
-def _close(
-    rows: NDArray[np.float32], stages: NDArray[np.float32], size: int, vectors: int, adds: bool, staged: bool
+def _pass_block(
+    rows: NDArray[np.float32],
+    stages: NDArray[np.float32],
+    w: int,
+    size: int,
+    vectors: int,
+    adds: bool,
+    staged: bool,
+    passed: NDArray[np.float32],
 ) -> None:
-    """Close a matrix in place; ``rows`` [size * vectors, LANES].
+    """Let walks pass through ``_BLOCK`` nodes from w on: ``rows`` [size * vectors, LANES] are changed.
+
+    The rows of these nodes pass through the stages first, and ``passed`` [_BLOCK * vectors, LANES] receives each row as
+    it is at the stage of its node. Then every other row is read and written once, with the values and in the order of
+    single stages. Rows of nodes beyond the last one are the lowest value, which raises nothing.
 
     If ``staged``, ``stages`` [size * vectors, LANES] receives the last stage that raised a value.
     """
-    for w in range(size):
-        stage = splat(np.float32(w))
-        for u in range(size):
-            step = splat(rows[u * vectors + w // LANES, w % LANES])
-            for i in range(vectors):
-                other, now = load(rows, w * vectors + i), load(rows, u * vectors + i)
-                value = step + other if adds else where_less(step, other, step, other)
-                if staged:
-                    store(stages, u * vectors + i, where_less(now, value, stage, load(stages, u * vectors + i)))
-                store(rows, u * vectors + i, where_less(now, value, value, now))
+    end = min(w + _BLOCK, size)
+    for stage in range(w, end):
+        begin = (stage - w) * vectors
+        for i in range(vectors):
+            store(passed, begin + i, load(rows, stage * vectors + i))
+        for u in range(w, end):
+            _one_step(rows, stages, u, stage, begin, vectors, adds, staged, passed)
+    for i in range((end - w) * vectors, _BLOCK * vectors):
+        store(passed, i, splat(_LOWEST))
+    _four_steps(rows, stages, w, size, vectors, adds, staged, passed)
+
+
+@inner
+def _one_step(
+    rows: NDArray[np.float32],
+    stages: NDArray[np.float32],
+    u: int,
+    stage: int,
+    begin: int,
+    vectors: int,
+    adds: bool,
+    staged: bool,
+    passed: NDArray[np.float32],
+) -> None:
+    """Let the walks from u pass through the node of one stage, whose row begins at ``passed[begin]``."""
+    step, number = splat(rows[u * vectors + stage // LANES, stage % LANES]), splat(np.float32(stage))
+    for i in range(vectors):
+        other, now = load(passed, begin + i), load(rows, u * vectors + i)
+        value = step + other if adds else where_less(step, other, step, other)
+        if staged:
+            store(stages, u * vectors + i, where_less(now, value, number, load(stages, u * vectors + i)))
+        store(rows, u * vectors + i, where_less(now, value, value, now))
+
+
+@inner
+def _raised(now: np.float32, step: np.float32, other: np.float32, adds: bool) -> np.float32:
+    """Return the larger one of a value and of a step combined with another value."""
+    value = step + other if adds else (step if step < other else other)
+    return value if now < value else now
+
+
+@inner
+def _four_steps(
+    rows: NDArray[np.float32],
+    stages: NDArray[np.float32],
+    w: int,
+    size: int,
+    vectors: int,
+    adds: bool,
+    staged: bool,
+    passed: NDArray[np.float32],
+) -> None:
+    """Let the walks from all other nodes pass through the nodes w to w + 3, whose rows are in ``passed``."""
+    column, lane = w // LANES, w % LANES  # a block is in one vector: LANES is a multiple of _BLOCK
+    one, two, three = vectors, 2 * vectors, 3 * vectors
+    first = np.float32(w)
+    n0, n1, n2, n3 = splat(first), splat(first + _ONE), splat(first + _TWO), splat(first + _THREE)
+    for u in range(size):
+        if w <= u < w + _BLOCK:
+            continue
+        row = u * vectors
+        x0, x1, x2, x3 = (
+            rows[row + column, lane],
+            rows[row + column, lane + 1],
+            rows[row + column, lane + 2],
+            rows[row + column, lane + 3],
+        )
+        x1 = _raised(x1, x0, passed[column, lane + 1], adds)
+        x2 = _raised(x2, x0, passed[column, lane + 2], adds)
+        x3 = _raised(x3, x0, passed[column, lane + 3], adds)
+        x2 = _raised(x2, x1, passed[one + column, lane + 2], adds)
+        x3 = _raised(x3, x1, passed[one + column, lane + 3], adds)
+        x3 = _raised(x3, x2, passed[two + column, lane + 3], adds)
+        s0, s1, s2, s3 = splat(x0), splat(x1), splat(x2), splat(x3)
+        for i in range(vectors):
+            p0, p1, p2, p3 = load(passed, i), load(passed, one + i), load(passed, two + i), load(passed, three + i)
+            if adds:
+                a0, a1, a2, a3 = s0 + p0, s1 + p1, s2 + p2, s3 + p3
+            else:
+                a0, a1 = where_less(s0, p0, s0, p0), where_less(s1, p1, s1, p1)
+                a2, a3 = where_less(s2, p2, s2, p2), where_less(s3, p3, s3, p3)
+            b0 = load(rows, row + i)
+            b1 = where_less(b0, a0, a0, b0)
+            b2 = where_less(b1, a1, a1, b1)
+            b3 = where_less(b2, a2, a2, b2)
+            if staged:
+                number = where_less(b0, a0, n0, load(stages, row + i))
+                number = where_less(b2, a2, n2, where_less(b1, a1, n1, number))
+                store(stages, row + i, where_less(b3, a3, n3, number))
+            store(rows, row + i, where_less(b3, a3, a3, b3))
 
 
 @kernel
@@ -255,52 +357,68 @@ def closure_gradients(
         nodes: See there.
         minima: See there.
         middles: See there.
-        gradients: [P, C], the gradients of ``out``.
-        of_values: [P, C], overwritten.
+        gradients: [C * P], the gradients of ``out``.
+        of_values: [C * P], overwritten.
     """
-    most = nodes.max() if nodes.size else 0
-    starts, pairs, first, channels = np.empty(most + 2, np.int64), np.empty(most * most, np.int64), 0, out.shape[1]
-    closed, passed = np.empty((most, most), np.float32), np.empty((most, most), np.float32)
-    for size in nodes:
-        for channel in range(channels):
-            stages = middles[first * channels + channel * size * size :][: size * size]
-            _sort_by_stage(stages, size, starts, pairs)
-            for u in range(size):
-                for v in range(size):
-                    closed[u, v] = out[first + u * size + v, channel]
-                    passed[u, v] = gradients[first + u * size + v, channel]
-            for position in range(size * size - 1, starts[0] - 1, -1):
-                u, v = divmod(pairs[position], size)
-                w, gradient = stages[pairs[position]], passed[u, v]
-                passed[u, v] = _ZERO
-                if channel >= minima:
-                    passed[u, w] += gradient
-                    passed[w, v] += gradient
-                else:
-                    share = _share(closed[u, w], closed[w, v])
-                    passed[u, w] += share * gradient
-                    passed[w, v] += (np.float32(1.0) - share) * gradient
-            for u in range(size):
-                for v in range(size):
-                    of_values[first + u * size + v, channel] = passed[u, v]
-        first += size * size
+    most, pairs = (nodes.max() if nodes.size else 0), (nodes * nodes).sum()
+    starts, order = np.empty(most + 2, np.int64), np.empty(most * most, np.int32)
+    for channel in range(out.size // max(pairs, 1)):
+        first = channel * pairs
+        for size in nodes:
+            end = first + size * size
+            _sort_by_stage(middles[first:end], size, starts, order)
+            of_values[first:end] = gradients[first:end]
+            _pass_back(out[first:end], size, channel >= minima, starts, order, of_values[first:end])
+            first = end
 
 
 @inner
-def _sort_by_stage(stages: NDArray[np.int16], size: int, starts: NDArray[np.int64], pairs: NDArray[np.int64]) -> None:
-    """Write the numbers of pairs in the order of their stages; ``starts[0]`` receives the count of pairs without one.
+def _pass_back(
+    closed: NDArray[np.float32],
+    size: int,
+    adds: bool,
+    starts: NDArray[np.int64],
+    order: NDArray[np.int32],
+    passed: NDArray[np.float32],
+) -> None:
+    """Move the gradients ``passed`` [size * size] of a closure to the steps of walks.
+
+    Args:
+        closed: [size * size], the closure.
+        size: Nodes.
+        adds: Whether walks add their steps.
+        starts: See :func:`_sort_by_stage`.
+        order: See there.
+        passed: Changed.
+    """
+    for w in range(size - 1, -1, -1):
+        for position in range(starts[w + 1] - 1, starts[w] - 1, -1):
+            u, v = order[position] >> _BITS, order[position] & _LOW_BITS
+            at, left, right = u * size + v, u * size + w, w * size + v
+            gradient = passed[at]
+            passed[at] = _ZERO
+            share = _ONE if adds else _share(closed[left], closed[right])
+            passed[left] += share * gradient
+            passed[right] += gradient if adds else (_ONE - share) * gradient
+
+
+@inner
+def _sort_by_stage(stages: NDArray[np.int16], size: int, starts: NDArray[np.int64], order: NDArray[np.int32]) -> None:
+    """Write the pairs (u, v) in the order of their stages, as ``u * 2^15 + v``.
 
     Args:
         stages: [size * size], -1 to size - 1.
         size: Nodes.
-        starts: [size + 2], overwritten; ``starts[w + 1]`` is the end of stage w.
-        pairs: [size * size], overwritten.
+        starts: [size + 2], overwritten; the pairs of stage w are ``order[starts[w] : starts[w + 1]]``.
+        order: [size * size], overwritten.
     """
     starts[: size + 2] = 0
     for stage in stages:
         starts[stage + 2] += 1
     for w in range(1, size + 2):
         starts[w] += starts[w - 1]
-    for pair in range(size * size):
-        pairs[starts[stages[pair] + 1]] = pair
-        starts[stages[pair] + 1] += 1
+    for u in range(size):
+        for v in range(size):
+            stage = stages[u * size + v] + 1
+            order[starts[stage]] = (u << _BITS) + v
+            starts[stage] += 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -61,6 +62,22 @@ def sums_at_ends(edges: Tensor, sent: Tensor, taken: Tensor, ends: Tensor) -> Te
     _require_ends(ends, min(len(sent), len(taken)))
     rows = (tensor.contiguous() for tensor in (edges, sent, taken, ends))
     result: Tensor = _SumsAtEnds.apply(*rows)  # type: ignore[no-untyped-call]
+    return result
+
+
+def with_reverse(pairs: Tensor, counts: NDArray[np.int64]) -> Tensor:
+    """Return the rows of (u, v) and (v, u) beside each other for all pairs of nodes of every graph, float32 [P, 2 d].
+
+    Args:
+        pairs: float32 [P, d], one row per pair of nodes of a graph, row by row and graph after graph.
+        counts: int64 [B], the nodes of every graph.
+
+    Raises:
+        IndexError: If the sum of the squared numbers of nodes is not P.
+    """
+    if int((counts**2).sum()) != len(pairs):
+        raise IndexError(f"{len(pairs)} rows for {int((counts**2).sum())} pairs of nodes; give one row per pair")
+    result: Tensor = _WithReverse.apply(pairs.contiguous(), counts)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -146,6 +163,28 @@ class _SumsAtEnds(torch.autograd.Function):
         (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
         add_to_ends(of_sums, source, target, width, _flat(of_sent), _flat(of_taken))
         return gradient, of_sent, of_taken, None
+
+
+class _WithReverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pairs: Tensor, counts: NDArray[np.int64]) -> Tensor:
+        from graphbench.models._fused_cpu import join_reverse
+
+        ctx.counts = counts
+        rows, width = pairs.shape
+        joined = pairs.new_empty(rows, 2 * width)
+        join_reverse(_flat(pairs), counts, width, _flat(joined))
+        return joined
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        from graphbench.models._fused_cpu import add_joined
+
+        rows, width = len(gradient), gradient.shape[1] // 2
+        of_pairs = gradient.new_empty(rows, width)
+        add_joined(_flat(gradient.contiguous()), ctx.counts, width, _flat(of_pairs))
+        return of_pairs, None
 
 
 class _ReluPairs(torch.autograd.Function):

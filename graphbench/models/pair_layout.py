@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.core.ragged import offsets
+from graphbench.models.fused import is_compiled, with_reverse
 from graphbench.models.graphs import Layout
 
 
@@ -125,26 +126,29 @@ class PairLayout:
             return values.view(-1, n, n, values.shape[1]).transpose(1, 2).reshape(values.shape)
         return values.index_select(0, self._arrays["transposed"])
 
+    def with_reverse(self, values: Tensor) -> Tensor:
+        """Return ``values`` [P, d] of the pairs (u, v) and (v, u) beside each other, [P, 2 d]."""
+        if is_compiled(values.shape[1], values):
+            return with_reverse(values, self.counts)
+        return torch.cat([values, self.transposed(values)], dim=1)
+
+    def with_ends(self, values: Tensor, tails: Tensor, heads: Tensor) -> Tensor:
+        """Return ``values`` [P, d], or [d], plus ``tails`` [N, d] of first nodes and ``heads`` [N, d] of second nodes.
+
+        The pair (u, v) receives ``tails[u]`` and ``heads[v]``; the result is [P, d].
+        """
+        n, width = self.same_size, tails.shape[1]
+        if n is None:
+            return values + tails.index_select(0, self.tails) + heads.index_select(0, self.heads)
+        square = values.view(-1, n, n, width) if values.ndim > 1 else values
+        return (square + tails.view(-1, n, 1, width) + heads.view(-1, 1, n, width)).view(-1, width)
+
     def through(self, w: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return for every pair (u, v) the rows of (u, w) and (w, v), int64 [P], and whether its graph has a node w."""
         there = self.sizes > w
         first = torch.where(there, self.first_of_row + w, 0)
         second = torch.where(there, self.first_of_graph + w * self.sizes + self.columns, 0)
         return first, second, there
-
-    def of_tails(self, nodes: Tensor) -> Tensor:
-        """Return ``nodes`` [N, d] repeated for the pairs that each node begins, [P, d]."""
-        n = self.same_size
-        if n is not None:
-            return nodes.view(-1, n, 1, nodes.shape[1]).expand(-1, -1, n, -1).reshape(-1, nodes.shape[1])
-        return nodes.index_select(0, self.tails)
-
-    def of_heads(self, nodes: Tensor) -> Tensor:
-        """Return ``nodes`` [N, d] repeated for the pairs that each node ends, [P, d]."""
-        n = self.same_size
-        if n is not None:
-            return nodes.view(-1, 1, n, nodes.shape[1]).expand(-1, n, -1, -1).reshape(-1, nodes.shape[1])
-        return nodes.index_select(0, self.heads)
 
     def summed(self, values: Tensor, arcs: Tensor) -> Tensor:
         """Return for every node the sum [N, d] of ``values`` [P, d] in the rows ``arcs`` int64 [A] that end at it."""

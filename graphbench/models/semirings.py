@@ -29,7 +29,11 @@ def semiring_product(left: Tensor, right: Tensor, layout: PairLayout, minima: in
         layout: The pairs.
         minima: The first ``minima`` channels take the minimum as ``op``; the others take the sum.
     """
-    result: Tensor = _Product.apply(left.float().contiguous(), right.float().contiguous(), layout, minima)  # type: ignore[no-untyped-call]
+    result: Tensor
+    if left.device.type == "cpu":
+        result = _Product.apply(_by_channel(left), _by_channel(right), layout, minima).t()  # type: ignore[no-untyped-call]
+    else:
+        result = _SlicedProduct.apply(left.float().contiguous(), right.float().contiguous(), layout, minima)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -43,7 +47,7 @@ def semiring_closure(values: Tensor, layout: PairLayout, minima: int) -> Tensor:
         minima: The walks of the first ``minima`` channels take the minimum of their steps; the others add them.
     """
     if values.device.type == "cpu":
-        result: Tensor = _Closure.apply(values.float().contiguous(), layout, minima)  # type: ignore[no-untyped-call]
+        result: Tensor = _Closure.apply(_by_channel(values), layout, minima).t()  # type: ignore[no-untyped-call]
         return result
     values = values.float()
     for _ in range(math.ceil(math.log2(max(layout.most_nodes - 1, 2)))):
@@ -51,12 +55,42 @@ def semiring_closure(values: Tensor, layout: PairLayout, minima: int) -> Tensor:
     return values
 
 
+def _by_channel(values: Tensor) -> Tensor:
+    """Return ``values`` [P, C] as float32 [C, P], contiguous: a view of values that lie so already."""
+    return values.float().t().contiguous()
+
+
 class _Product(torch.autograd.Function):
+    """The compiled product of float32 [C, P]."""
+
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, layout: PairLayout, minima: int) -> Tensor:
-        needed = left.requires_grad or right.requires_grad
-        compiled = left.device.type == "cpu"
-        out, middles = (_compiled_product if compiled else _sliced_product)(left, right, layout, minima, needed)
+        from graphbench.models._semiring_cpu import products
+
+        out, middles = torch.empty_like(left), _middles(left, needed=any(ctx.needs_input_grad))
+        products(_flat(left), _flat(right), layout.counts, minima, _flat(out), middles.numpy())
+        ctx.save_for_backward(left, right, middles)
+        ctx.layout, ctx.minima = layout, minima
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        from graphbench.models._semiring_cpu import product_gradients
+
+        left, right, middles = ctx.saved_tensors
+        of_left, of_right = torch.zeros_like(left), torch.zeros_like(right)
+        inputs = (_flat(left), _flat(right), ctx.layout.counts, ctx.minima, middles.numpy())
+        product_gradients(*inputs, _flat(gradient.contiguous()), _flat(of_left), _flat(of_right))
+        return of_left, of_right, None, None
+
+
+class _SlicedProduct(torch.autograd.Function):
+    """The product of float32 [P, C] in steps of torch."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, layout: PairLayout, minima: int) -> Tensor:
+        out, middles = _sliced_product(left, right, layout, minima, any(ctx.needs_input_grad))
         ctx.save_for_backward(left, right, middles)
         ctx.layout, ctx.minima = layout, minima
         return out
@@ -65,18 +99,18 @@ class _Product(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         left, right, middles = ctx.saved_tensors
-        gradients = _compiled_gradients if left.device.type == "cpu" else _sliced_gradients
-        return *gradients(left, right, ctx.layout, ctx.minima, middles, gradient), None, None
+        return *_sliced_gradients(left, right, ctx.layout, ctx.minima, middles, gradient), None, None
 
 
 class _Closure(torch.autograd.Function):
+    """The compiled closure of float32 [C, P]."""
+
     @staticmethod
     def forward(ctx: Any, values: Tensor, layout: PairLayout, minima: int) -> Tensor:
         from graphbench.models._semiring_cpu import closures
 
-        out = torch.empty_like(values)
-        middles = _middles(values, needed=values.requires_grad)
-        closures(values.detach().numpy(), layout.counts, minima, out.numpy(), middles.numpy())
+        out, middles = torch.empty_like(values), _middles(values, needed=any(ctx.needs_input_grad))
+        closures(_flat(values), layout.counts, minima, _flat(out), middles.numpy())
         ctx.save_for_backward(out, middles)
         ctx.layout, ctx.minima = layout, minima
         return out
@@ -87,8 +121,8 @@ class _Closure(torch.autograd.Function):
         from graphbench.models._semiring_cpu import closure_gradients
 
         out, middles = ctx.saved_tensors
-        of_values, passed = torch.empty_like(out), gradient.contiguous().numpy()
-        closure_gradients(out.numpy(), ctx.layout.counts, ctx.minima, middles.numpy(), passed, of_values.numpy())
+        of_values, passed = torch.empty_like(out), _flat(gradient.contiguous())
+        closure_gradients(_flat(out), ctx.layout.counts, ctx.minima, middles.numpy(), passed, _flat(of_values))
         return of_values, None, None
 
 
@@ -96,28 +130,9 @@ def _middles(values: Tensor, *, needed: bool) -> Tensor:
     return torch.empty(values.numel() if needed else 0, dtype=torch.int16)
 
 
-def _compiled_product(
-    left: Tensor, right: Tensor, layout: PairLayout, minima: int, needed: bool
-) -> tuple[Tensor, Tensor]:
-    """Return the product, and the positions of its maxima as the kernel writes them."""
-    from graphbench.models._semiring_cpu import products
-
-    out, middles = torch.empty_like(left), _middles(left, needed=needed)
-    inputs = (left.detach().numpy(), right.detach().numpy(), layout.counts, minima)
-    products(*inputs, out.numpy(), middles.numpy())
-    return out, middles
-
-
-def _compiled_gradients(
-    left: Tensor, right: Tensor, layout: PairLayout, minima: int, middles: Tensor, gradient: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients of both factors from the gradient of a product of :func:`_compiled_product`."""
-    from graphbench.models._semiring_cpu import product_gradients
-
-    of_left, of_right = torch.zeros_like(left), torch.zeros_like(right)
-    inputs = (left.numpy(), right.numpy(), layout.counts, minima, middles.numpy(), gradient.contiguous().numpy())
-    product_gradients(*inputs, of_left.numpy(), of_right.numpy())
-    return of_left, of_right
+def _flat(values: Tensor) -> Any:
+    """Return a contiguous tensor as an array of one dimension that shares its memory."""
+    return values.detach().view(-1).numpy()
 
 
 def _sliced_product(

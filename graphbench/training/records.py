@@ -129,7 +129,11 @@ def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, An
 
 
 def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapping[str, int]) -> Budget:
-    """Return the budget of a run, measured against its configuration file and the card."""
+    """Return the budget of a run, measured against its configuration file and the card.
+
+    A run is small if it trained on, was selected on or was tested on a part of a split. Of the other splits a part may
+    be scored: every table that shows such a score compares it with scores on the same samples alone.
+    """
     config, samples = context.config, run.task.samples
     together = f" over {len(config.datasets)} datasets" if config.datasets else ""
     used = {name: split.stored_graphs for name, split in run.stored.items()}
@@ -139,6 +143,7 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
         words = [f"{summary.steps} steps of {config.training.batch_size} {samples}{together}"]
     limited = limited_parameter(run.card)
     partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
+    partly_scored = {name: text for name, text in partly_scored.items() if name in run.card.splits}
     if config.limit is not None and limited is not None:
         words.append(f"at most {config.limit:,} {limited} in each split")
     elif config.limit is not None and any(

@@ -32,7 +32,13 @@ from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
 from graphbench.training.settings import mixture_weights
-from graphbench.training.splits import cards_of, choose_splits, split_limits, validate_train_val_splits
+from graphbench.training.splits import (
+    cards_of,
+    choose_splits,
+    require_eval_limit,
+    split_limits,
+    validate_train_val_splits,
+)
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -65,7 +71,7 @@ def train(
     steps: int | None = None,
     seed: int | None = None,
     limit: int | None = None,
-    eval_limit: int | None = None,
+    eval_limit: int | Mapping[str, int] | None = None,
     val_limit: int | None = None,
     data_seed: int | None = None,
     root: str | Path | None = None,
@@ -103,7 +109,8 @@ def train(
         steps: Budget in optimizer updates; None for the configuration's. A smaller budget keeps the warm-up's share.
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
-        eval_limit: Score at most so many samples of each split, except the splits for training and validation.
+        eval_limit: Score at most so many samples of each split, except the splits for training and validation; or a
+            mapping split -> most samples, for the splits that it names.
         val_limit: Validate on at most so many samples.
         data_seed: Which draw of the dataset; None for the draw of ``data``, else 0, the canonical one.
         root: Folder of the datasets; None for the default root.
@@ -143,7 +150,8 @@ def train(
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
     tasks = checked_tasks(config, cards)
-    split_names = {name for card in cards.values() for name in card.all_splits}
+    split_names = dict.fromkeys(name for card in cards.values() for name in card.all_splits)
+    require_eval_limit(eval_limit, split_names)
     scored = {id_: card.select_splits(evaluate, split_names) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Selector, catalog
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ConfigError
 from graphbench.training.config import RunConfig
 
@@ -97,14 +98,33 @@ def validate_train_val_splits(config: RunConfig, task: Task) -> None:
         )
 
 
+def require_eval_limit(eval_limit: int | Mapping[str, int] | None, splits: Collection[str]) -> None:
+    """Check the most samples that are scored.
+
+    Raises:
+        ConfigError: If a number is below 1, or ``eval_limit`` names a split that is not in ``splits``.
+    """
+    for split, number in eval_limit.items() if isinstance(eval_limit, Mapping) else ():
+        if split not in splits:
+            raise ConfigError(f"eval_limit names {split!r}, which is no split; the splits are {', '.join(splits)}")
+        whole_number(f"eval_limit of {split}", number, 1, error=ConfigError)
+    if eval_limit is not None and not isinstance(eval_limit, Mapping):
+        whole_number("eval_limit", eval_limit, 1, error=ConfigError)
+
+
 def split_limits(
-    config: RunConfig, task: Task, limit: int | None, eval_limit: int | None, val_limit: int | None = None
+    config: RunConfig,
+    task: Task,
+    limit: int | None,
+    eval_limit: int | Mapping[str, int] | None,
+    val_limit: int | None = None,
 ) -> dict[str, int] | None:
     """Return split -> most samples, or None where all are taken.
 
     ``limit`` is for all splits, ``val_limit`` for the one validated on, ``training.train_limit`` for the one trained
-    on, ``eval_limit`` for all others.
+    on, ``eval_limit`` for all others, or for the splits that it names.
     """
+    named = dict.fromkeys(task.card.all_splits, eval_limit) if isinstance(eval_limit, int) else dict(eval_limit or {})
     limits = {config.training.val_split: val_limit, config.training.train_split: config.training.train_limit}
-    wanted = {s: [n for n in (limit, limits.get(s, eval_limit)) if n is not None] for s in task.card.all_splits}
+    wanted = {s: [n for n in (limit, limits.get(s, named.get(s))) if n is not None] for s in task.card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

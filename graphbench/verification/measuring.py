@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import measured_path
 from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
+from graphbench.core.errors import CardError
 from graphbench.core.files import default_root, write_json
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.arrays.hashing import samples_hash
@@ -60,7 +61,7 @@ def statistics_size(card: Card, split: str, generator: Generator, first: Samples
 
 
 def describe(generator: Generator, parameters: Any, samples: Samples, graph: Samples | None = None) -> Statistics:
-    """Return the statistics of sizes, and the statistics that the generator defines.
+    """Return the statistics of sizes, and the statistics that the generator defines, over the graphs that have a value.
 
     Args:
         generator: The generator.
@@ -68,7 +69,7 @@ def describe(generator: Generator, parameters: Any, samples: Samples, graph: Sam
         samples: The samples, not packed.
         graph: The graph that all samples of a series share; None if every sample has a separate graph.
     """
-    own = generator.statistics(parameters, samples)
+    own = {name: values[~np.isnan(values)] for name, values in generator.statistics(parameters, samples).items()}
     places = np.arange(len(samples)) if graph is None else np.zeros(len(samples), np.int64)
     sizes = samples if graph is None else graph
     return _summary({"nodes": sizes.num_nodes[places], "edges": sizes.num_edges[places], **own})
@@ -84,7 +85,12 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
 
 
 def measure(
-    card: Card, *, progress: bool | None = None, root: str | Path | None = None, samples: Sequence[int] = ()
+    card: Card,
+    *,
+    progress: bool | None = None,
+    root: str | Path | None = None,
+    samples: Sequence[int] = (),
+    splits: Sequence[str] | None = None,
 ) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
@@ -99,20 +105,22 @@ def measure(
             except for simulated datasets and for tasks whose scores refer to facts of the training split: their files
             are read from the usual folder.
         samples: Numbers of samples to score trivial predictors and solvers on, beside the usual number; see ``Counts``.
+        splits: The splits to measure; None for all.
     """
     whole, card = card, card.graphs
+    chosen = list(card.all_splits) if splits is None else card.select_splits(splits)
     generator = find("generator", card.generator)
     hashes, statistics, counted, different = {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else topology_of(whole)
     views = [whole.with_task(task) for task in whole.tasks] or [whole] * bool(whole.outputs)
-    steps = len(card.all_splits) * (1 + len(whole.labels)) + len(views) * (len(card.all_splits) - 1)
+    steps = len(chosen) * (1 + len(whole.labels)) + len(views) * len([split for split in chosen if split != "train"])
     with (
         _data_folder(generator, views, root) as place,
         progress_bar(steps, f"measure {card.id}", unit="splits", enabled=progress) as bar,
     ):
-        whole_splits = None if generator.environment is None else _stored_samples(card, place, progress)
-        for split in card.all_splits:
+        whole_splits = None if generator.environment is None else _stored_samples(card, chosen, place, progress)
+        for split in chosen:
             parameters = generator.parse(card, split)
             if whole_splits is None:
                 first = first_samples(card, split)
@@ -129,7 +137,7 @@ def measure(
                 different[split] = dict(generator.different(drawn))
             bar.update()
         labels = measure_labels(whole, graphs, bar)
-        scores = [measured_task(view, place, samples, bar=bar, progress=progress) for view in views]
+        scores = [measured_task(view, place, samples, splits=chosen, bar=bar, progress=progress) for view in views]
     tasks = dict(zip(whole.tasks, scores, strict=True)) if whole.tasks else {}
     own = scores[0] if scores and not whole.tasks else MeasuredTask()
     return Measured(
@@ -154,11 +162,11 @@ def _data_folder(generator: Generator, views: Sequence[Card], root: str | Path |
         yield Path(folder)
 
 
-def _stored_samples(card: Card, root: Path, progress: bool | None) -> dict[str, Samples]:
+def _stored_samples(card: Card, splits: Sequence[str], root: Path, progress: bool | None) -> dict[str, Samples]:
     """Return split -> its samples from the files, which are built where they are missing: a simulation takes long."""
     from graphbench.data.batches.dataset import GraphDataset
 
-    paths = {split: ensure_split(card, split, root, progress=progress) for split in card.all_splits}
+    paths = {split: ensure_split(card, split, root, progress=progress) for split in splits}
     return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}
 
 
@@ -197,7 +205,11 @@ def _measured_labels(card: Card, name: str, graphs: Mapping[str, Samples], bar: 
 
 
 def update_measured(
-    card: Card, progress: bool | None = None, root: str | Path | None = None, samples: Sequence[int] = ()
+    card: Card,
+    progress: bool | None = None,
+    root: str | Path | None = None,
+    samples: Sequence[int] = (),
+    splits: Sequence[str] | None = None,
 ) -> Path:
     """Measure a dataset, and write the result next to its card; return the file.
 
@@ -206,9 +218,22 @@ def update_measured(
         progress: Show a progress bar; None for terminals only.
         root: Folder of the datasets; see :func:`measure`.
         samples: Numbers of samples to score trivial predictors and solvers on; see :func:`measure`.
+        splits: The splits to measure; the file keeps the facts of the others. None for all.
+
+    Raises:
+        CardError: If splits are named, and the file has no facts of this version of the card to keep.
     """
     path = measured_path(card.path, card.id.split("/", 1)[1])
-    facts = measure(card, progress=progress, root=root, samples=samples)
+    before = card.measured
+    if splits is not None and (before is None or before.version != card.version):
+        found = "nothing is measured yet" if before is None else f"its measurements are of version {before.version}"
+        raise CardError(
+            f"{card.id}: only {', '.join(splits)} should be measured, but {found}, so no facts of the other splits can "
+            "be kept; measure all splits"
+        )
+    facts = measure(card, progress=progress, root=root, samples=samples, splits=splits)
+    if before is not None and splits is not None:
+        facts = _with_facts_of_other_splits(before, facts, card.all_splits)
     content = facts.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
     for part in (content, *content.get("tasks", {}).values()):
         for name in ("different", "training", "scores_on_first", "scored_hashes"):  # few datasets have any
@@ -216,6 +241,34 @@ def update_measured(
                 del part[name]
     write_json(path, _rounded(content))
     return path
+
+
+def _with_facts_of_other_splits(before: Measured, now: Measured, splits: Iterable[str]) -> Measured:
+    """Return the facts that were measured now, and the earlier facts of the splits that were not measured.
+
+    Args:
+        before: The earlier facts.
+        now: The facts of some splits.
+        splits: Names of all splits of the card.
+    """
+    names = sorted(splits, key=len, reverse=True)
+
+    def is_measured(key: Any) -> bool:
+        """Return whether a key names a split that was measured now, or a part of one, such as ``test_n16``."""
+        owner = next((name for name in names if key == name or str(key).startswith(f"{name}_")), None)
+        return owner in now.first_samples
+
+    return Measured.model_validate(_updated(before.model_dump(), now.model_dump(), is_measured))
+
+
+def _updated(before: Any, now: Any, is_measured: Callable[[Any], bool]) -> Any:
+    """Return a section of facts with its earlier entries for splits that were not measured, at any depth."""
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return now
+    updated = {key: value for key, value in before.items() if not is_measured(key)}
+    for key, value in now.items():
+        updated[key] = value if is_measured(key) else _updated(before.get(key), value, is_measured)
+    return updated
 
 
 def _rounded(value: Any) -> Any:

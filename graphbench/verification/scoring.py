@@ -76,6 +76,7 @@ def measured_task(
     root: Path,
     samples: Iterable[int] = (),
     *,
+    splits: Iterable[str] | None = None,
     bar: Progress | None = None,
     progress: bool | None = False,
 ) -> MeasuredTask:
@@ -87,6 +88,7 @@ def measured_task(
         card: The card of the task.
         root: Folder of the datasets.
         samples: Numbers of samples to measure on besides the usual one; see :class:`Counts`.
+        splits: The splits to score; None for all. ``train`` is never scored.
         bar: Is advanced once for every split.
         progress: Show progress bars of builds; None for terminals only.
     """
@@ -98,7 +100,7 @@ def measured_task(
         task.facts = task.training_facts(GraphDataset(card, "train", path))
     train = _training_samples(card, root, counts, progress)
     most, parts = _Scores(), {number: _Scores() for number in counts.also}
-    for split in card.all_splits:
+    for split in card.all_splits if splits is None else splits:
         if split == "train":
             continue
         size = counts.of_split(card, split)

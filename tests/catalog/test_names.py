@@ -121,6 +121,10 @@ class Named:
     family: str = "a"
     path: str = "here.yaml"
 
+    @property
+    def all_groups(self):
+        return (self.domain, *self.groups)
+
 
 @pytest.mark.parametrize(
     ("cards", "words"),

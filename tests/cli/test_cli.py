@@ -53,7 +53,7 @@ def test_list_json_names_all_datasets(tmp_path):
 def test_list_takes_globs_and_shows_what_is_generated(tmp_path):
     run("generate", "bridges_easy", "--limit", LIMIT, "--workers", "1", root=tmp_path)
     rows = json.loads(run("list", "algoreas/*_easy", "--json", root=tmp_path).stdout)
-    assert len(rows) == 7
+    assert [row["id"] for row in rows] == graphbench.list_datasets("algoreas/*_easy") and len(rows) == 8
     generated = {row["id"]: row["generated"] for row in rows}
     assert generated["algoreas/bridges_easy"] == {"train": 60, "val": 60, "test": 60}
     assert generated["algoreas/mst_easy"] == {}

@@ -80,10 +80,15 @@ def test_data_seeds_that_are_refused(command, value, capsys):
 def test_measured_facts_are_of_the_canonical_draw(capsys, monkeypatch):
     measured = []
     monkeypatch.setattr(
-        "graphbench.verification.update_measured", lambda card, root, samples: measured.append((card.id, samples))
+        "graphbench.verification.update_measured",
+        lambda card, root, samples, splits: measured.append((card.id, samples, splits)),
     )
     printed = run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 3, expect=2).err
     assert "leave --data-seed or --update out" in flat(printed) and measured == []
     run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 0)
     run(capsys, "verify", "bridges_easy", "--update", "--samples", 256)
-    assert measured == [("algoreas/bridges_easy", []), ("algoreas/bridges_easy", [256])]
+    run(capsys, "verify", "bridges_easy", "--update", "--splits", "val,ood")
+    larger = ["val", *graphbench.card("bridges_easy").ood]
+    assert [samples for _, samples, _ in measured] == [[], [256], []]
+    assert [splits for _, _, splits in measured] == [None, None, larger]
+    assert {name for name, _, _ in measured} == {"algoreas/bridges_easy"}

@@ -22,7 +22,7 @@ POINTER = Feature.parse("parent", ["output", "node", "pointer"])
 
 
 def every_metric(feature: Feature) -> list[str]:
-    return [m.name for m in METRICS.values() if feature.kind in m.kinds]
+    return [m.name for m in METRICS.values() if feature.kind in m.kinds and not m.needs_measure]
 
 
 def scored(feature: Feature, truth, predicted, batch=None) -> dict[str, float]:

@@ -18,6 +18,7 @@ from graphbench.records.budgets import Budget
 from .conftest import bootstrapped, make_record
 
 MST, BRIDGES, KINSHIP = "algoreas/mst_easy", "algoreas/bridges_easy", "clutrr/gen_23"
+MEMBERS = "algoreas/clique_membership_easy"
 
 
 def runs(model, seeds=(0, 1, 2), **scores):
@@ -191,3 +192,16 @@ def test_protocols_do_not_split_models_and_each_dataset_counts_once():
     ]
     assert [row.model for g in board.groups for row in g.rows] == ["a"] * 4
     assert next(g for g in board.groups if g.protocol).title == "Full budget (multi_size)"
+
+
+def test_supplementary_datasets_have_tables_and_count_in_no_mean():
+    records = runs("a", mst=0.9, bridges=0.9) + runs("b", mst=0.8, bridges=0.95)
+    members = [
+        bootstrapped(make_record(seed, dataset=MEMBERS, model="a", scores={"test": {"f1": 0.9 + 0.01 * seed}}))
+        for seed in range(3)
+    ]
+    before, after = leaderboard_of(records), leaderboard_of(records + members)
+    assert MEMBERS in {board.dataset for board in after.boards} - {board.dataset for board in before.boards}
+    assert after.groups == before.groups
+    assert {group.units for group in leaderboard_of(runs("a", mst=0.9) + members).groups} == {(MST,)}
+    assert leaderboard_of(members).groups == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from graphbench.models import fused, layers
 from graphbench.models.config import PositionalConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout
+from graphbench.models.pair_layout import PairLayout
 from graphbench.models.positional import LaplacianEncoder
 from graphbench.models.processors.gin import neighbour_sum
 
@@ -164,3 +166,21 @@ def test_arcs_that_end_at_no_node_are_refused(wrong: int) -> None:
     ends[1, 2] = wrong
     with pytest.raises(IndexError, match="3 nodes; number them"):
         fused.relu_messages(nodes, edges, ends)
+
+
+@pytest.mark.parametrize("sizes", [(), (1,), (5, 3, 0, 2), (17, 33, 16)])
+def test_pairs_and_their_reverses_are_those_of_copied_rows(sizes: tuple[int, ...]) -> None:
+    counts = np.array(sizes, np.int64)
+    layout = PairLayout(counts, torch.device("cpu"))
+    pairs = torch.randn(layout.size, 32, requires_grad=True)
+
+    def copied() -> Tensor:
+        squares = pairs.split((counts**2).tolist()) if sizes else ()
+        parts = [s.view(n, n, 32).transpose(0, 1).reshape(-1, 32) for n, s in zip(sizes, squares, strict=True)]
+        return torch.cat([pairs, torch.cat([pairs[:0], *parts])], dim=1)
+
+    found, expected = (with_gradients(f, [pairs]) for f in (lambda: fused.with_reverse(pairs, counts), copied))
+    assert torch.equal(found[0], expected[0])
+    assert_same(found, expected)
+    with pytest.raises(IndexError, match="one row per pair"):
+        fused.with_reverse(torch.zeros(layout.size + 1, 32), counts)

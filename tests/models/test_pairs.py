@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import Model
 from graphbench.models.decoders import Head
 from graphbench.models.pair_layout import PairLayout
+from graphbench.models.processors.pairs import PairLayer, PairOptions
+from graphbench.models.semirings import semiring_closure, semiring_product
 
-from .conftest import TASKS, batch_of, graph, small_model
+from .conftest import TASKS, assert_near_under_autocast, batch_of, graph, small_model
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "closure": {"closure": 4},
@@ -78,6 +81,34 @@ def test_every_weight_receives_a_gradient(kind: str) -> None:
     assert without == ["of_nodes.weight", "of_nodes.bias"]
 
 
+@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("sizes", [(5, 3, 0, 2), (7, 7), (17,)])
+def test_layers_compute_their_equations(sizes: tuple[int, ...], recall: bool) -> None:
+    layout = PairLayout(np.array(sizes, np.int64), torch.device("cpu"))
+    options = PairOptions(closure=4, triangle=6, minima=0.5, pools=("mean", "max"))
+    layer = PairLayer(16, options, recall=recall)
+    pairs, start = (torch.randn(layout.size, 16, requires_grad=True) for _ in range(2))
+
+    def plain() -> torch.Tensor:
+        columns = layer.direct(torch.cat([pairs, start], 1) if recall else pairs)
+        columns = columns + layout.transposed(layer.reverse(pairs))
+        low, lengths, left, right, hidden = columns.split([2, 2, 6, 6, 32], dim=1)
+        closed = semiring_closure(torch.cat([low, -nn.functional.softplus(lengths)], 1), layout, 2)
+        combined = torch.cat([closed, semiring_product(left, right, layout, 3)], 1)
+        pooled = torch.cat([layout.pooled(pairs, kind) for kind in options.pools], 1)
+        tails, heads = layer.tails(pooled)[layout.tails], layer.heads(pooled)[layout.heads]
+        update = layer.out(torch.relu(hidden + layer.combined(combined) + tails + heads))
+        value, gate = update.chunk(2, dim=1)
+        return torch.lerp(pairs, value, torch.sigmoid(gate)) if recall else pairs + update
+
+    inputs = [pairs, *([start] if recall else []), *layer.parameters()]
+    weights = torch.randn(layout.size, 16)
+    expected, found = plain(), layer(pairs, layout, torch.zeros(0, dtype=torch.int64), start if recall else None)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    gradients = [torch.autograd.grad(value, inputs, weights) for value in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
+
+
 def test_the_order_of_nodes_is_read_where_it_is_asked_for() -> None:
     options = {"closure": 4, "order": True}
     model = small_model("pairs", "max_clique", positional={"type": "none"}, options=options).eval()
@@ -123,3 +154,9 @@ def test_wrong_options_are_refused_by_name() -> None:
         small_model("pairs", "mst", options={"recurrent": True}, layers=2)
     with pytest.raises(ConfigError, match="supervised is 3"):
         small_model("pairs", "mst", options={"supervised": 3}, layers=2)
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_outputs_under_autocast_are_near(kind: str) -> None:
+    model = pair_model("mst", kind)
+    assert_near_under_autocast(model, model.prepare(batch_of([graph(n, "mst", n) for n in (7, 12)])), "in_tree")

@@ -6,9 +6,12 @@ import copy
 import json
 
 import pytest
+import typer
 
 from graphbench.catalog import resources
 from graphbench.catalog.cards import Metrics
+from graphbench.cli.options import limits_by_split
+from graphbench.core.errors import ConfigError
 from graphbench.records.files import read_record
 from graphbench.training.run import train
 
@@ -37,6 +40,25 @@ def test_a_run_on_less_data_is_small_however_it_was_limited(toys, make_toys, shi
     assert partly.budget.small
     assert partly.budget.label.endswith("scored on part of the graphs")
     assert partly.notes == "graphs scored: test 6 of 24"
+
+
+def test_a_part_of_a_larger_split_may_be_scored_and_is_named(make_toys, shipped, tmp_path):
+    data = make_toys()
+    data._opened["n12"] = data["n12"][:4]
+    record = train(data=data, model=shipped, output=tmp_path, evaluate=("test", "n12")).record
+    assert not record.budget.small and record.budget.label == "24 steps of 16 graphs"
+    assert record.notes == "graphs scored: n12 4 of 10"
+    assert record.graphs_scored == {"test": 24, "n12": 4}
+
+
+def test_limits_of_scored_splits_are_checked_by_name(tmp_path):
+    assert limits_by_split("--eval-limit", "n384=100, n512=50") == {"n384": 100, "n512": 50}
+    assert limits_by_split("--eval-limit", "100") == 100
+    with pytest.raises(typer.BadParameter, match="n384:100"):
+        limits_by_split("--eval-limit", "n384:100")
+    for wrong, word in (({"n3840": 9}, "n3840"), ({"n384": 0}, "n384")):
+        with pytest.raises(ConfigError, match=word):
+            train("mst_easy", "gin_small", eval_limit=wrong, output=tmp_path / "run")
 
 
 def test_a_limit_is_named_where_it_leaves_samples_out(make_toys, shipped, tmp_path):

@@ -288,7 +288,7 @@ def test_a_refused_configuration_is_told_before_the_search_and_in_a_trial(make, 
     ("changes", "error", "words"),
     [
         ({"dataset": "mst_esy"}, UnknownDataset, "did you mean"),
-        ({"dataset": "algoreas/*"}, ConfigError, "'algoreas/*' stands for 21"),
+        ({"dataset": "algoreas/*"}, ConfigError, "'algoreas/*' stands for 24"),
         ({"budgets": ()}, ConfigError, "budgets must rise from at least 1"),
         ({"budgets": (9, 3)}, ConfigError, r"budgets must rise from at least 1, e.g. (100, 300, 900); got (9, 3)"),
         ({"overrides": {"training.steps": 9}}, ConfigError, "training.steps cannot be tuned"),

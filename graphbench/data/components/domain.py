@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from graphbench.data.components.field_conventions import FieldConvention
     from graphbench.data.components.file_sources import FileSource
     from graphbench.data.components.generators import Generator, Labeller
+    from graphbench.data.components.measures import Measure
     from graphbench.data.components.problems import Problem
     from graphbench.data.components.representations import Representation
     from graphbench.data.components.rules import Rule
@@ -47,6 +48,7 @@ Kind = Literal[
     "source",
     "problem",
     "rule",
+    "measure",
     "verifier",
     "environment",
     "tokenizer",
@@ -70,6 +72,7 @@ class Domain:
         sources: Readers of files (e.g. published files) with samples of its datasets.
         problems: The combinatorial problems that tasks name.
         rules: The trivial predictors that read the inputs of a graph and that tasks name.
+        measures: The measures of sets of nodes that tasks name.
         verifiers: The verifiers of generated structures that tasks name.
         environments: The environments that build structures, which configurations of models name.
         tokenizers: The tokenizers of structures, which configurations of models name.
@@ -86,6 +89,7 @@ class Domain:
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
     rules: Listing[Rule] = field(default_factory=dict)
+    measures: Listing[Measure] = field(default_factory=dict)
     verifiers: Listing[Verifier] = field(default_factory=dict)
     environments: Listing[Environment] = field(default_factory=dict)
     tokenizers: Listing[Tokenizer] = field(default_factory=dict)
@@ -189,6 +193,8 @@ def find(kind: Literal["source"], name: str) -> FileSource: ...
 def find(kind: Literal["problem"], name: str) -> Problem: ...
 @overload
 def find(kind: Literal["rule"], name: str) -> Rule: ...
+@overload
+def find(kind: Literal["measure"], name: str) -> Measure: ...
 @overload
 def find(kind: Literal["verifier"], name: str) -> Verifier: ...
 @overload

@@ -77,7 +77,7 @@ class Generator:
             says how the split is held out of training, and the samples that violate the claim. ``graphbench verify``
             has a row for each.
         statistics: ``(parameters, samples) -> {name: one float64 per graph}``: statistics on the card in addition to
-            node and edge counts.
+            node and edge counts; nan for graphs without a value.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         stored_bytes: parameters -> bytes of a stored graph, for generators so slow that none is drawn to estimate it.
         unique: Whether every graph of a split must differ from all others.

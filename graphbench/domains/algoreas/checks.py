@@ -44,8 +44,8 @@ class Graph:
 LabelCheck = Callable[[Graph], str | None]
 
 
-_GRAPH_VALUES = frozenset({"model", "proved", "value"})
-_NODE_VALUES = frozenset({"priority", "rank", "is_terminal", "in_clique", "source", "sink"})
+_GRAPH_VALUES = frozenset({"model", "proved", "value", "clique_size"})
+_NODE_VALUES = frozenset({"priority", "rank", "is_terminal", "in_clique", "is_member", "source", "sink"})
 
 
 def graphs(samples: Samples) -> Iterator[Graph]:
@@ -153,6 +153,43 @@ def check_max_clique(graph: Graph) -> str | None:
     return None if members == best else f"clique {members}, expected {best}"
 
 
+def check_clique_membership(graph: Graph) -> str | None:
+    """Compare members with all maximum cliques that networkx lists; on larger graphs check what every label must obey.
+
+    On larger graphs networkx would list cliques for hours. There every member needs as many neighbours among the
+    members as the rest of its clique has nodes, and a greedy search must not meet a larger clique, nor a node of a
+    clique as large that is no member.
+    """
+    members, size = set(np.flatnonzero(graph.values["is_member"]).tolist()), int(graph.values["clique_size"][0])
+    full = graph.to_networkx()
+    lonely = [v for v in sorted(members) if len(members & set(full[v])) < size - 1]
+    if len(members) < size or lonely:
+        return f"members {sorted(members)} cannot all lie in cliques of {size} nodes"
+    if not graph.values["proved"][0]:
+        return None
+    if graph.nodes > _CLIQUE_NODES:
+        cliques = [_greedy_clique(full, origin) for origin in full]
+    else:
+        cliques = [set(clique) for clique in nx.find_cliques(full)]
+        if max(map(len, cliques)) < size:
+            return f"no clique has {size} nodes"
+    if max(map(len, cliques)) > size:
+        return f"a clique has {max(map(len, cliques))} nodes, the label says {size}"
+    expected = set().union(*(clique for clique in cliques if len(clique) == size))
+    wrong = expected - members if graph.nodes > _CLIQUE_NODES else expected ^ members
+    return f"is_member is wrong at {len(wrong)} nodes, e.g. {min(wrong)}" if wrong else None
+
+
+def _greedy_clique(graph: Any, origin: int) -> set[int]:
+    """Return the clique that grows from a node by the candidate with the most neighbours among the candidates."""
+    clique, candidates = {origin}, set(graph[origin])
+    while candidates:
+        best = max(candidates, key=lambda node: len(candidates & set(graph[node])))
+        clique.add(best)
+        candidates &= set(graph[best])
+    return clique
+
+
 def check_flow(graph: Graph) -> str | None:
     """Compare the value with SciPy's integer maximum flow."""
     from scipy.sparse import csr_array
@@ -200,6 +237,7 @@ LABEL_CHECKS: Mapping[str, LabelCheck] = {
     "bridges": check_bridges,
     "steiner_tree": check_steiner_tree,
     "max_clique": check_max_clique,
+    "clique_membership": check_clique_membership,
     "flow": check_flow,
     "max_matching": check_max_matching,
 }

@@ -1,4 +1,4 @@
-"""The lexicographically smallest maximum clique of a graph of at most 64 nodes, each set of nodes one word."""
+"""Searches for cliques of graphs of at most 64 nodes, each set of nodes one word."""
 
 from __future__ import annotations
 
@@ -88,3 +88,48 @@ def first_maximum_clique(
         candidates[depth + 1] = candidates[depth] & neighbours[v]
         depth += 1
     return best, budget
+
+
+@inner
+def clique_of_size(
+    neighbours: NDArray[np.uint64],
+    allowed: np.uint64,
+    size: int,
+    budget: int,
+    candidates: NDArray[np.uint64],
+    path: NDArray[np.int64],
+) -> tuple[np.uint64, int]:
+    """Return the lexicographically smallest clique of ``size`` nodes in ``allowed``, and the budget left.
+
+    Args:
+        neighbours: Neighbour sets ``uint64[n]``.
+        allowed: The nodes in which the clique must lie.
+        size: Number of its nodes, from 0 on.
+        budget: Largest number of search nodes to open; the second result is -1 if it did not suffice.
+        candidates: Working memory ``uint64[n + 1]``.
+        path: Working memory ``int64[n + 1]``.
+
+    Returns:
+        The clique as a word, empty if there is none or the budget did not suffice; and the budget left.
+    """
+    candidates[0] = allowed
+    depth = 0
+    while depth >= 0:
+        if depth == size:
+            members = ZERO
+            for i in range(depth):
+                members |= bit_of(path[i])
+            return members, budget
+        rest = candidates[depth]
+        if depth + popcount(rest) < size or _colours_suffice(neighbours, rest, size - depth - 1):
+            depth -= 1
+            continue
+        if budget <= 0:
+            return ZERO, -1
+        budget -= 1
+        v = lowest_bit(rest)
+        path[depth] = v
+        candidates[depth] = rest & (rest - ONE)
+        candidates[depth + 1] = candidates[depth] & neighbours[v]
+        depth += 1
+    return ZERO, budget

@@ -8,4 +8,5 @@ DOMAIN = Domain(
     "algoreas",
     generators="graphbench.domains.algoreas.generators:GENERATORS",
     rules="graphbench.domains.algoreas.rules:RULES",
+    measures="graphbench.domains.algoreas.measures:MEASURES",
 )

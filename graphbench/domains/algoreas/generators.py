@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.generators import CompileJob, Generator
+from graphbench.data.components.generators import CompileJob, Generator, StatisticsFunction
 from graphbench.domains.algoreas import checks
 from graphbench.domains.algoreas.graph_models import check_models, pack_mixture, pack_models
 
@@ -128,6 +128,16 @@ def _max_clique(p: GraphParameters, keys: Keys, edge_ptr: NDArray[np.int64], edg
     return edges, {"in_clique": in_clique, "proved": proved}
 
 
+def _clique_membership(
+    p: GraphParameters, keys: Keys, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32]
+) -> Labelled:
+    from graphbench.domains.algoreas.clique_membership import label_shard
+
+    assert isinstance(p, CliqueParameters)
+    is_member, size, proved = label_shard(*keys, p.nodes, edge_ptr, edges, p.node_limit)
+    return edges, {"is_member": is_member, "clique_size": size.astype(np.float32), "proved": proved}
+
+
 def _flow(p: GraphParameters, keys: Keys, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32]) -> Labelled:
     from graphbench.domains.algoreas.flow import label_shard
 
@@ -174,6 +184,32 @@ def _statistics(output: str, parameters: GraphParameters, samples: Samples) -> d
     return columns
 
 
+def _clique_statistics(parameters: CliqueParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
+    """Return the usual statistics, and which graphs have several maximum cliques; nan where that is not proved."""
+    from graphbench.domains.algoreas.clique_membership import several_cliques
+
+    several = several_cliques(
+        parameters.nodes,
+        samples.edge_ptr,
+        samples.edges.astype(np.int32),
+        samples.values["in_clique"],
+        samples.values["proved"],
+        parameters.node_limit,
+    )
+    return {**_statistics("in_clique", parameters, samples), "several": several}
+
+
+def _membership_statistics(parameters: CliqueParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
+    """Return the usual statistics, the size of a maximum clique, and which graphs have several maximum cliques."""
+    size, proved = samples.values["clique_size"].astype(np.float64), samples.values["proved"] != 0
+    members = np.add.reduceat(samples.values["is_member"].astype(np.int64), samples.node_ptr[:-1])
+    return {
+        **_statistics("is_member", parameters, samples),
+        "clique_size": size,
+        "several": np.where(proved, members > size, np.nan),
+    }
+
+
 def compile_structure(parameters: GraphParameters) -> None:
     """Compile the kernel that draws graphs, by drawing one."""
     one = np.zeros(1, np.int64)
@@ -197,6 +233,7 @@ def _make(
     shard_size: Callable[[Any], int] = _shard_size,
     label_kernels: Mapping[str, int] = MappingProxyType({"label_shard": 16}),  # kernel -> nodes of a graph it labels
     version: int = 1,
+    statistics: StatisticsFunction | None = None,
 ) -> Generator:
     package = __package__
     structure = CompileJob(f"{package}.random_graphs:draw_graphs", compile_structure)
@@ -210,7 +247,7 @@ def _make(
         parameters=parameters,
         generate=partial(_generate, label),
         check=partial(checks.check, checks.LABEL_CHECKS[name]),
-        statistics=partial(_statistics, output),
+        statistics=statistics or partial(_statistics, output),
         shard_size=shard_size,
         compile_jobs=(*labels, structure),
     )
@@ -229,6 +266,16 @@ GENERATORS: Mapping[str, Generator] = {
         _clique_shard_size,
         {"search_clique": 65, "_label_small": 16},
         version=2,
+        statistics=_clique_statistics,
+    ),
+    "clique_membership": _make(
+        "clique_membership",
+        _clique_membership,
+        "is_member",
+        CliqueParameters,
+        _clique_shard_size,
+        {"extend_to_union": 65, "_label_small": 16},
+        statistics=_membership_statistics,
     ),
     "flow": _make("flow", _flow, "value"),
     "max_matching": _make("max_matching", _max_matching, "matched"),

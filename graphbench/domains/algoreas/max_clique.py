@@ -45,7 +45,7 @@ _WALK_KEY = np.uint64(0x636C69717565)
 
 
 @inner
-def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray[np.uint64]) -> None:
+def translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray[np.uint64]) -> None:
     """Make ``result`` the set of ``name[v]`` for the nodes v of the set ``row``."""
     for w in range(row.shape[0]):
         result[w] = ZERO
@@ -57,19 +57,19 @@ def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray
 
 
 @inner
-def _in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
+def in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the neighbour sets of the graph whose node i is node ``order[i]``."""
     position = np.empty_like(order)
     for i in range(order.shape[0]):
         position[order[i]] = i
     result = np.empty_like(adjacency)
     for i in range(order.shape[0]):
-        _translate(adjacency[order[i]], position, result[i])
+        translate(adjacency[order[i]], position, result[i])
     return result
 
 
 @inner
-def _large_cores(core: NDArray[np.int64], least: int, words: int) -> NDArray[np.uint64]:
+def large_cores(core: NDArray[np.int64], least: int, words: int) -> NDArray[np.uint64]:
     """Return the set of nodes with a core number of at least ``least``."""
     result = np.zeros(words, np.uint64)
     for v in range(core.shape[0]):
@@ -101,7 +101,7 @@ def _first_of_size(
     position = np.empty_like(order)
     for i in range(n):
         position[order[i]] = i
-    candidates = _large_cores(core, size - 1, words)
+    candidates = large_cores(core, size - 1, words)
     taken = np.zeros(words, np.uint64)
     rest = np.zeros(words, np.uint64)
     members = np.zeros(words, np.uint64)
@@ -127,7 +127,7 @@ def _first_of_size(
                 continue
             for w in range(words):
                 members[w] |= taken[w]
-            _translate(members, order, best)
+            translate(members, order, best)
             insert(best, v)
         insert(taken, i)
         for w in range(words):
@@ -142,7 +142,7 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
     adjacency = adjacency_rows(num_nodes, edges)
     words = adjacency.shape[1]
     order, core = search_order(adjacency)
-    ordered = _in_search_order(adjacency, order)
+    ordered = in_search_order(adjacency, order)
     scratch = make_scratch(num_nodes, words)
     strangers = stranger_rows(adjacency)
     state = seed(_WALK_KEY, 0, 0, 0)
@@ -154,7 +154,7 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
         size = improve_clique(adjacency, strangers, steps, state, best)
         if stage == _LAST:
             return best, False
-        allowed = _large_cores(core, size, words)
+        allowed = large_cores(core, size, words)
         if stage == _SECOND:
             expected = estimate_nodes(ordered, allowed, size + 1, _PROBES, state, scratch)
             if expected > _HOPELESS * unspent:
@@ -164,7 +164,7 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
         larger, left = find_clique(ordered, allowed, size + 1, num_nodes, budget, scratch, members)
         if larger > 0:
             size = larger
-            _translate(members, order, best)
+            translate(members, order, best)
         if left >= 0:
             left = _first_of_size(ordered, order, core, size, left + unspent, scratch, best)
             return best, left >= 0

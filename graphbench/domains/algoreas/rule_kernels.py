@@ -253,3 +253,33 @@ def greedy_cliques(
         for node in range(num_nodes):
             chosen[first + (num_nodes - 1 - node if largest_ids else node)] = contains(best, node)
     return chosen
+
+
+@kernel
+def greedy_members(
+    node_ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64], edges: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Return the nodes of all largest greedy cliques of every graph, one clique from every node, ``bool[N]``.
+
+    Args:
+        node_ptr: Offsets of the nodes.
+        edge_ptr: Offsets of the edges.
+        edges: ``int32[E, 2]``, undirected.
+    """
+    chosen = np.zeros(node_ptr[-1], np.bool_)
+    for s in range(node_ptr.shape[0] - 1):
+        first, num_nodes = node_ptr[s], node_ptr[s + 1] - node_ptr[s]
+        rows = adjacency_rows(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]])
+        clique, candidates = np.zeros(rows.shape[1], np.uint64), np.zeros(rows.shape[1], np.uint64)
+        union, largest = np.zeros(rows.shape[1], np.uint64), 0
+        for origin in range(num_nodes):
+            size = _grow(origin, rows, candidates, clique)
+            for w in range(union.shape[0]):
+                if size > largest:
+                    union[w] = clique[w]
+                elif size == largest:
+                    union[w] |= clique[w]
+            largest = max(largest, size)
+        for node in range(num_nodes):
+            chosen[first + node] = contains(union, node)
+    return chosen

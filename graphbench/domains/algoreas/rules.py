@@ -121,6 +121,20 @@ def greedy_clique(samples: Samples, *, largest_ids: bool = False) -> Predictions
     return {"in_clique": greedy_cliques(samples.node_ptr, samples.edge_ptr, _local_edges(samples), largest_ids)}
 
 
+def greedy_members(samples: Samples) -> Predictions:
+    """Return the nodes of all largest cliques that a greedy search finds, one search from every node.
+
+    A search is that of :func:`greedy_clique`. Ties between candidates go to the smallest id, so ids still have some
+    influence on which cliques are met.
+
+    Returns:
+        ``is_member``: bool ``[N]``.
+    """
+    from graphbench.domains.algoreas import rule_kernels
+
+    return {"is_member": rule_kernels.greedy_members(samples.node_ptr, samples.edge_ptr, _local_edges(samples))}
+
+
 def largest_ancestor(samples: Samples) -> Predictions:
     """Return ranks by the largest priority among a node and its ancestors, of equal ones by the number of ancestors.
 
@@ -190,6 +204,11 @@ RULES: Mapping[str, Rule] = {
         "The same search with all node ids reversed: ties go to the largest id. The difference between the two "
         "scores shows how much node ids reveal.",
         partial(greedy_clique, largest_ids=True),
+    ),
+    "greedy_members": Rule(
+        "From every node a clique grows greedily by the number of neighbours among the candidates. A node is a member "
+        "if it is in one of the largest of these cliques.",
+        greedy_members,
     ),
     "largest_ancestor": Rule(
         "Nodes are ranked by the largest priority among themselves and their ancestors, ties by the number of "

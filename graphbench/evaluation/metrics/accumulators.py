@@ -196,6 +196,41 @@ class GraphF1Sum:
         return sums
 
 
+class WithinSums:
+    """Sum over graphs of how large a structure the predicted nodes contain, in parts of that of the target nodes."""
+
+    tally: Tally | None = None
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.sum = 0.0
+        self.total = 0
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool arrays whose nodes have been measured."""
+        self.sum += float(_ratios_within(items).sum())
+        self.total += items.num_graphs
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return the contribution of each graph."""
+        ratios = _ratios_within(items)
+        return np.stack([ratios, np.ones(len(ratios))], axis=1)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such sums with other totals."""
+        sums = type(self)()
+        sums.sum, sums.total = totals.tolist()
+        return sums
+
+
+def _ratios_within(items: Items) -> Floats:
+    if items.within is None:
+        raise RuntimeError("the nodes have not been measured")
+    found, largest = items.within
+    return np.where(largest == 0, 1.0, found / np.maximum(largest, 1))
+
+
 def _f1_of_graphs(items: Items) -> Floats:
     doubled_hits = 2 * items.count_per_graph(items.truth & items.predicted)
     marked = items.count_per_graph(items.truth) + items.count_per_graph(items.predicted)

@@ -60,6 +60,8 @@ class Items:
         classes: Number of classes of a categorical feature, else 0.
         samples: int64 ``[num_graphs]``, the numbers of the graphs in their split; None where they follow the numbers
             of the update before.
+        within: int64 ``[2, num_graphs]``, the size of the largest structure among the predicted nodes of every graph,
+            and among the target nodes, by the measure of the task; None without a measure or without the graphs.
     """
 
     truth: NDArray[Any]
@@ -68,6 +70,7 @@ class Items:
     num_graphs: int = 0
     classes: int = 0
     samples: NDArray[np.int64] | None = None
+    within: NDArray[np.int64] | None = None
 
     def count_per_graph(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return how many true flags each graph holds, int64 ``[num_graphs]``; ``flags`` is shaped as ``truth``."""

@@ -18,10 +18,12 @@ from graphbench.evaluation.metrics.accumulators import (
     OutputSums,
     Pairs,
     RightCounts,
+    WithinSums,
 )
 from graphbench.evaluation.metrics.registry import Metric
 
 _BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
+_SETS = frozenset({Kind.MASK})
 _DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
 _CLASSES = frozenset({Kind.CATEGORICAL})
 _REAL = frozenset({Kind.SCALAR})
@@ -50,6 +52,10 @@ def _output_score(sums: OutputSums) -> float:
 
 
 def _graph_f1(sums: GraphF1Sum) -> float:
+    return _ratio(sums.sum, sums.total)
+
+
+def _within_ratio(sums: WithinSums) -> float:
     return _ratio(sums.sum, sums.total)
 
 
@@ -145,6 +151,12 @@ _METRICS = (
     Metric(
         "recall", True, 0, 1, "Share of the positives that are predicted; 0 if there is none.",
         _BINARY, BinaryCounts, _recall,
+    ),
+    Metric(
+        "within_ratio", True, 0, math.inf,
+        "Mean over graphs of the size of the largest structure, such as a clique, among the predicted nodes over that "
+        "among the target nodes; predicting all nodes reaches 1.",
+        _SETS, WithinSums, _within_ratio, needs_graphs=True, needs_measure=True,
     ),
     Metric(
         "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",

@@ -164,7 +164,8 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
             few = " or ".join(f"{count:,}" for count in counts[:_MOST_NAMED])
             partly.append(f"{split} {few} of {full:,}")
     if partly:
-        entry.add(Level.REMARK, f"scored in part: {', '.join(partly)}; it stands among the small runs")
+        small = "; it stands among the small runs" if any(record.budget.small for record in entry.records) else ""
+        entry.add(Level.REMARK, f"scored in part: {', '.join(partly)}{small}")
     left_out = [split for split in card.ood if split not in entry.complete]
     if left_out:
         entry.add(Level.MISSING, f"not scored: {', '.join(left_out)}")

@@ -127,7 +127,7 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
             uncounted.append(split)
         elif not 0 < count <= full:
             entry.add(Level.REFUSED, f"it says that {count:,} samples of {split} were scored, which has {full:,}", name)
-        elif count < full and record.budget.small is not True:
+        elif count < full and split in card.splits and record.budget.small is not True:
             entry.add(
                 Level.REFUSED,
                 f"{count:,} of {full:,} samples of {split} were scored, but it is not marked as a small run; "

@@ -89,27 +89,58 @@ class PairLayer(nn.Module):
             arcs: int64 [A], the rows of the pairs that are arcs.
             start: [P, h], the first states, which recurrent layers read again.
         """
-        seen = pairs if start is None else torch.cat([pairs, start], dim=1)
-        columns = self.direct(seen) + layout.transposed(self.reverse(pairs))
-        closed, left, right, hidden = columns.split([self.closure, self.triangle, self.triangle, self.hidden], dim=1)
-        combined = []
-        if self.closure:
-            bottlenecks, lengths = closed.split([self.closure_minima, self.closure - self.closure_minima], dim=1)
-            steps = torch.cat([bottlenecks, -F.softplus(lengths)], dim=1)
-            combined.append(semiring_closure(steps, layout, self.closure_minima))
-        if self.triangle:
-            combined.append(semiring_product(left, right, layout, self.triangle_minima))
+        seen = layout.with_reverse(pairs)
+        seen = seen if start is None else torch.cat([seen, start], dim=1)
+        parts = self.closure + 2 * self.triangle
+        weight = self._joined_weight(start is not None)
+        hidden = torch.addmm(self.direct.bias[parts:], seen, weight[parts:].t())
         if self.combined is not None:
-            hidden = hidden + self.combined(torch.cat(combined, dim=1))
+            rows = torch.addmm(self.direct.bias[:parts].unsqueeze(1), weight[:parts], seen.t())
+            hidden = _plus_product(hidden, self._combined(rows, layout), self.combined.weight)
         if self.tails is not None and self.heads is not None:
             pooled = _pooled(pairs, layout, arcs, self.pools)
-            hidden = hidden + layout.of_tails(self.tails(pooled)) + layout.of_heads(self.heads(pooled))
-        update = self.out(torch.relu(hidden))
+            hidden = layout.with_ends(hidden, self.tails(pooled), self.heads(pooled))
+        hidden = torch.relu_(hidden)
         if start is None:
-            result: Tensor = pairs + update
-            return result
-        value, gate = update.chunk(2, dim=1)
+            return _plus_product(pairs + self.out.bias, hidden, self.out.weight)
+        value, gate = self.out(hidden).to(pairs.dtype).chunk(2, dim=1)  # autocast returns bfloat16
         return torch.lerp(pairs, value, torch.sigmoid(gate))
+
+    def _joined_weight(self, recall: bool) -> Tensor:
+        """Return the weights of a pair, its reverse and, with ``recall``, its first state beside each other."""
+        parts = [self.direct.weight, self.reverse.weight]
+        if recall:
+            pair, first = self.direct.weight.chunk(2, dim=1)
+            parts = [pair, self.reverse.weight, first]
+        return torch.cat(parts, dim=1)
+
+    def _combined(self, rows: Tensor, layout: PairLayout) -> Tensor:
+        """Return the closures and products [P, closure + triangle] of ``rows`` [closure + 2 triangle, P].
+
+        The rows, one per channel, are the arrays that the semirings' compiled kernels read, so nothing is transposed.
+        """
+        closed, factors = rows[: self.closure], rows[self.closure :]
+        combined = []
+        if self.closure:
+            steps = torch.cat([closed[: self.closure_minima], -F.softplus(closed[self.closure_minima :])])
+            combined.append(semiring_closure(steps.t(), layout, self.closure_minima).t())
+        if self.triangle:
+            left, right = factors[: self.triangle], factors[self.triangle :]
+            combined.append(semiring_product(left.t(), right.t(), layout, self.triangle_minima).t())
+        return (combined[0] if len(combined) == 1 else torch.cat(combined)).t()
+
+
+def _plus_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+    """Return ``total + rows weight^T``, written to ``total`` unless autocast changes the precision of factors.
+
+    Args:
+        total: float [P, d]; no other operation's gradient needs its values.
+        rows: float [P, k].
+        weight: float32 [d, k].
+    """
+    if total.dtype == rows.dtype == weight.dtype and not torch.is_autocast_enabled(total.device.type):
+        return total.addmm_(rows, weight.t())
+    return total + F.linear(rows, weight)
 
 
 def _pooled(pairs: Tensor, layout: PairLayout, arcs: Tensor, kinds: Sequence[Pool]) -> Tensor:
@@ -214,12 +245,12 @@ class PairProcessor(Processor):
         """Return the first states, [P, h]."""
         assert state.edges is not None
         nodes = state.nodes
-        pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
+        pairs = layout.with_ends(self.kinds[0], self.tails(nodes), self.heads(nodes))
         edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
         if self.noise is not None:
             edges = edges + self.noise(state.layout.both_directions(self.facts(state)["noise"]))
-        pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
-        pairs = pairs.index_add(0, layout.loops, (self.loops(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
+        pairs = pairs.index_add_(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
+        pairs = pairs.index_add_(0, layout.loops, (self.loops(nodes) + self.kinds[2] - self.kinds[0]).to(pairs.dtype))
         if self.order is not None:
             pairs = pairs + torch.where((layout.tails < layout.heads).unsqueeze(1), self.order[0], self.order[1])
         first: Tensor = pairs + self.start(pairs)

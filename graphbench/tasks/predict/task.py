@@ -11,14 +11,15 @@ import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.validation import StrictModel
 from graphbench.data.batches.sample_ids import ids_of, joined
-from graphbench.data.components.domain import rules_of
+from graphbench.data.components.domain import find, rules_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
-from graphbench.evaluation.metrics import metric
+from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.evaluation.trivial import LABEL_PREDICTORS, scores_of_predictors, trivial_scores
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import OF_WORDS, SAME_LIMIT, are_words, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.predict.class_names import classes_of_words, has_named_classes, score_answers
 from graphbench.tasks.predict.rules import rule_predictions
@@ -50,15 +51,28 @@ def _content(feature: Feature) -> str:
     return f"a {feature.type_name}"
 
 
+class PredictOptions(StrictModel):
+    """The options of a ``predict`` task on a card.
+
+    Attributes:
+        measure: The domain's measure of sets of nodes, as ``<domain>.<name>``, for the metric ``within_ratio``.
+    """
+
+    measure: str | None = None
+
+
 class PredictTask(Task):
     """Predict the outputs of the card from its inputs."""
 
     type: ClassVar[str] = "predict"
+    options_type: ClassVar[OptionsType] = PredictOptions
+    options: PredictOptions
     follows_rules: ClassVar[bool] = True
 
     def check_card(self) -> None:
-        """Refuse a card whose rules do not exist, or that gives a rule the name of another trivial predictor."""
+        """Refuse a card whose rules or measure do not exist, do not fit, or have the name of something else."""
         super().check_card()
+        self._check_measure()
         taken = [name for name in self.card.task.rules if name in LABEL_PREDICTORS]
         if taken:
             raise CardError(
@@ -66,6 +80,22 @@ class PredictTask(Task):
                 "reads training labels; choose another name, such as structural"
             )
         rules_of(self.card)
+
+    def _check_measure(self) -> None:
+        """Refuse a measure of a task without a set of nodes as its only output, and metrics that lack a measure."""
+        where, names = f"{self.card.path} ({self.card.address})", (self.card.metrics.primary, *self.card.metrics.also)
+        lacking = [name for name in names if name in METRICS and METRICS[name].needs_measure]
+        if self.options.measure is None:
+            if lacking:
+                raise CardError(
+                    f"{where}: the metric {lacking[0]!r} needs a measure of sets of nodes; name one in "
+                    "task.options.measure"
+                )
+            return
+        find("measure", self.options.measure)
+        if [(f.kind, f.location) for f in self.card.outputs] != [(Kind.MASK, Location.NODE)]:
+            outputs = ", ".join(f"{f.name} ({f.location} {f.type_name})" for f in self.card.outputs)
+            raise CardError(f"{where}: task.options.measure measures a mask of nodes, but the outputs are {outputs}")
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
@@ -91,7 +121,8 @@ class PredictTask(Task):
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
         evaluator: BaseEvaluator
         if len(outputs) == 1:
-            evaluator = FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
+            measure = None if self.options.measure is None else find("measure", self.options.measure)
+            evaluator = FeatureEvaluator(outputs[0], metrics.primary, metrics.also, measure=measure, **options)
         else:
             weights = self.card.task.weights
             evaluator = OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=weights, **options)

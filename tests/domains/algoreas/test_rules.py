@@ -175,8 +175,8 @@ def test_terminals_without_a_path_between_them_are_not_joined():
 # Cliques
 
 
-def greedy_by_hand(nodes, edges):
-    """Return the lexicographically smallest of the largest greedy cliques, as a list of nodes."""
+def greedy_cliques_by_hand(nodes, edges):
+    """Return the largest greedy cliques, each a list of nodes."""
     graph, cliques = as_networkx(nodes, edges), []
     for origin in range(nodes):
         clique, candidates = [origin], set(graph[origin])
@@ -186,7 +186,7 @@ def greedy_by_hand(nodes, edges):
             candidates &= set(graph[best])
         cliques.append(sorted(clique))
     size = max(map(len, cliques))
-    return min(clique for clique in cliques if len(clique) == size)
+    return [clique for clique in cliques if len(clique) == size]
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,9 +198,19 @@ def test_greedy_cliques_are_those_by_hand_from_either_end_of_the_ids(seed, p):
         found = rules.greedy_clique(samples, largest_ids=largest_ids)["in_clique"]
         for (nodes, edges), chosen in zip(graphs, split_by(samples.node_ptr, found), strict=True):
             reversed_edges = [(nodes - 1 - u, nodes - 1 - v) for u, v in edges]
-            expected = greedy_by_hand(nodes, reversed_edges if largest_ids else edges)
+            expected = min(greedy_cliques_by_hand(nodes, reversed_edges if largest_ids else edges))
             expected = [nodes - 1 - v for v in reversed(expected)] if largest_ids else expected
             assert np.flatnonzero(chosen).tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from([0.2, 0.6, 0.9]))
+def test_greedy_members_are_the_nodes_of_all_largest_greedy_cliques(seed, p):
+    graphs = [drawn(seed + i, p)[:2] for i in range(3)]
+    samples = as_samples(graphs)
+    found = rules.greedy_members(samples)["is_member"]
+    for graph, chosen in zip(graphs, split_by(samples.node_ptr, found), strict=True):
+        assert np.flatnonzero(chosen).tolist() == sorted(set().union(*greedy_cliques_by_hand(*graph)))
 
 
 def test_greedy_cliques_of_graphs_beyond_one_word():
@@ -213,6 +223,7 @@ def test_greedy_cliques_of_graphs_beyond_one_word():
     samples = as_samples([(nodes, triangles)])
     assert np.flatnonzero(rules.greedy_clique(samples)["in_clique"]).tolist() == [0, 1, 2]
     assert np.flatnonzero(rules.greedy_clique(samples, largest_ids=True)["in_clique"]).tolist() == [64, 65, 66]
+    assert np.flatnonzero(rules.greedy_members(samples)["is_member"]).tolist() == [0, 1, 2, 64, 65, 66]
 
 
 # Orders
@@ -281,7 +292,8 @@ def test_no_graphs_and_graphs_without_edges_have_predictions(values):
             "sink": np.eye(3, dtype=np.uint8)[1][: 3 * values],
         },
     )
-    rows = {"value": values, "is_bridge": 0, "in_tree": 0, "matched": 0, "in_clique": 3 * values, "rank": 3 * values}
+    rows = {"value": values, "is_bridge": 0, "in_tree": 0, "matched": 0}
+    rows |= dict.fromkeys(("in_clique", "is_member", "rank"), 3 * values)
     for rule in rules.RULES.values():
         for output, predictions in rule.predict(samples).items():
             assert predictions.shape == (rows[output],)
