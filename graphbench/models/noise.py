@@ -17,6 +17,8 @@ from graphbench.models.arcs import occurrences
 from graphbench.models.circulations import circulations
 from graphbench.models.graphs import Layout
 
+_FINEST = 1000.0  # circulations that are much smaller than its reciprocal are hardly told from zero
+
 
 class GraphNoise:
     """One random generator per graph of a batch.
@@ -47,15 +49,18 @@ class GraphNoise:
         return self.normal(counts.numpy(), width)
 
     def circulations(self, width: int) -> Tensor:
-        """Return ``width`` circulations of standard normal numbers, float32 [M, width], see :func:`~graphbench.models.circulations.circulations`.
+        """Return ``width`` circulations of standard normal numbers on a logarithmic scale, float32 [M, width].
 
+        A number c is ``sign(c) log(1 + 1000 |c|) / log(1001)``, because circulations on long cycles are small, see
+        :mod:`~graphbench.models.circulations`.
         An undirected edge has its number in the direction from its smaller to its larger node, and the opposite number
         in the other direction. A directed edge has its number in its direction.
         """
         flows = self.of_edges(width).numpy().astype(np.float64)
         edges = self.layout.edges.numpy()
         found = circulations(self.layout.sizes.numpy(), edges, flows)
-        return torch.from_numpy(found.astype(np.float32))
+        scaled = np.sign(found) * np.log1p(_FINEST * np.abs(found)) / np.log1p(_FINEST)
+        return torch.from_numpy(scaled.astype(np.float32))
 
     def generators(self) -> list[np.random.Generator]:
         """Return the generators of all graphs, newly started."""

@@ -14,7 +14,10 @@ from graphbench.models.circulations import circulations
 
 def edges_of(graphs: list[nx.Graph]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     sizes = np.array([graph.number_of_nodes() for graph in graphs])
-    parts = [np.array(sorted(g.edges), np.int64).reshape(-1, 2) + first for g, first in zip(graphs, offsets(sizes))]
+    parts = [
+        np.array(sorted(g.edges), np.int64).reshape(-1, 2) + first
+        for g, first in zip(graphs, offsets(sizes)[:-1], strict=True)
+    ]
     return sizes, np.concatenate(parts).T
 
 
