@@ -16,7 +16,7 @@ _MAX_COPIED = 1 << 28  # numbers that may be copied to the arcs on an accelerato
 
 
 class Bags(NamedTuple):
-    """Rows to add up: sum ``i`` adds ``rows[offsets[i]:offsets[i + 1]]``; int64 ``[A]`` and ``[sums + 1]``."""
+    """Rows in bags: bag ``i`` holds ``rows[offsets[i]:offsets[i + 1]]``; int64 ``[A]`` and ``[bags + 1]``."""
 
     rows: Tensor
     offsets: Tensor
@@ -47,6 +47,11 @@ class Arcs:
     def leaving(self) -> Bags:
         """The targets of the arcs from every source."""
         return self.arriving if self.symmetric else _sorted(self.ends[0], self.ends[1], self.sources)
+
+    @cached_property
+    def incoming(self) -> Bags:
+        """The numbers of the arcs into every target, in ascending order."""
+        return _sorted(self.ends[1], torch.arange(self.ends.shape[1], device=self.ends.device), self.targets)
 
     @cached_property
     def reversed(self) -> Arcs:

@@ -13,7 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphbench.models.arcs import occurrences
+from graphbench.models.circulations import circulations
 from graphbench.models.graphs import Layout
+
+_FINEST = 1000.0  # circulations that are much smaller than its reciprocal are hardly told from zero
 
 
 class GraphNoise:
@@ -34,6 +38,29 @@ class GraphNoise:
             for generator, count in zip(self.generators(), counts.tolist(), strict=True)
         ]
         return torch.from_numpy(np.concatenate(parts)) if parts else torch.zeros(0, width)
+
+    def of_edges(self, width: int) -> Tensor:
+        """Return ``width`` standard normal numbers for every edge, float32 [M, width].
+
+        The two directions of an undirected edge share them.
+        """
+        layout = self.layout
+        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
+        return self.normal(counts.numpy(), width)
+
+    def circulations(self, width: int) -> Tensor:
+        """Return ``width`` circulations of standard normal numbers on a logarithmic scale, float32 [M, width].
+
+        A number c is ``sign(c) log(1 + 1000 |c|) / log(1001)``, because circulations on long cycles are small, see
+        :mod:`~graphbench.models.circulations`.
+        An undirected edge has its number in the direction from its smaller to its larger node, and the opposite number
+        in the other direction. A directed edge has its number in its direction.
+        """
+        flows = self.of_edges(width).numpy().astype(np.float64)
+        edges = self.layout.edges.numpy()
+        found = circulations(self.layout.sizes.numpy(), edges, flows)
+        scaled = np.sign(found) * np.log1p(_FINEST * np.abs(found)) / np.log1p(_FINEST)
+        return torch.from_numpy(scaled.astype(np.float32))
 
     def generators(self) -> list[np.random.Generator]:
         """Return the generators of all graphs, newly started."""

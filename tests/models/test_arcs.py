@@ -46,6 +46,14 @@ def test_reversed_arcs_point_back() -> None:
     assert arcs.reversed.arriving is arcs.leaving and arcs.reversed.leaving is arcs.arriving
 
 
+def test_arcs_into_every_target_are_listed_in_order() -> None:
+    ends = ends_of(30, 5, 7)
+    rows, offsets = Arcs(ends, 5, 7).incoming
+    for target in range(7):
+        listed = rows[offsets[target] : offsets[target + 1]].tolist()
+        assert listed == [arc for arc, head in enumerate(ends[1].tolist()) if head == target]
+
+
 def test_arcs_in_both_directions_are_sorted_once() -> None:
     once = ends_of(25, 8, 8)
     ends = torch.cat([once, once.flip(0)], dim=1)

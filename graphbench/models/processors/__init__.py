@@ -2,6 +2,7 @@
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
 from graphbench.models.processors import (
+    arcs,
     bipartite,
     deepsets,
     gat,
@@ -30,6 +31,7 @@ __all__ = [
     "Processed",
     "Processor",
     "State",
+    "arcs",
     "bipartite",
     "deepsets",
     "gat",

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
-from graphbench.models.arcs import occurrences
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
+from graphbench.models.processors.recurrence import supervised_states
 from graphbench.models.semirings import mean_products, semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
@@ -201,8 +201,7 @@ class PairProcessor(Processor):
         """Return the random numbers of every edge, float32 [M, k]; the two directions of an edge share them."""
         if not self.draws_noise:
             return {}
-        counts = occurrences(layout.graph[layout.edges[0]], layout.num_graphs)
-        return {"noise": noise.normal(counts.numpy(), self.options.noise)}
+        return {"noise": noise.of_edges(self.options.noise)}
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pairs of each graph, times the arrays that a layer holds at once."""
@@ -238,9 +237,7 @@ class PairProcessor(Processor):
 
     def _supervised(self, states: list[Tensor]) -> list[Tensor]:
         """Return the last state, and in training as many earlier ones as the options ask for."""
-        count = min(self.options.supervised, len(states) - 1) if self.training else 0
-        places = np.linspace(len(states) - 1, 0, count + 1, endpoint=False).round().astype(int)
-        return [states[place] for place in places]
+        return supervised_states(states, self.options.supervised if self.training else 0)
 
     def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the steps of graphs, int64 [B]: 2 log2 n when scoring; a random share of at least half in training."""
