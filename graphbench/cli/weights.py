@@ -146,16 +146,15 @@ def check_command(
     from graphbench.training.weights.check import check_weights
     from graphbench.training.weights.files import read_weights, weights_files
 
-    chosen = [read_weights(path) for path in files] if files else weights_files()
     outcomes: dict[str, list[str]] = {}
-    for file in chosen:
+    for path in files or [file.path for file in weights_files()]:
         try:
-            problems = check_weights(file, records or results_dir(), whole=whole, root=root)
+            problems = check_weights(read_weights(path), records or results_dir(), whole=whole, root=root)
         except (CheckpointError, ConfigError) as error:
             problems = [str(error)]
-        outcomes[str(file.path)] = problems
+        outcomes[str(path)] = problems
         if not as_json:
-            print_line(f"{file.path}: {'; '.join(problems) or 'ok'}", "red" if problems else None)
+            print_line(f"{path}: {'; '.join(problems) or 'ok'}", "red" if problems else None)
     if as_json:
         print_json(outcomes)
     if any(outcomes.values()):

@@ -137,8 +137,8 @@ def export_weights(
     own = {id_: finished_record(folder, config, id_) for id_ in config.datasets or (config.dataset,)}
     for record in own.values():
         require_kept(record, records)
-    finished = open_run(folder)
     identity = identity_of_run(folder)
+    finished = open_run(folder)
     datasets = [_opened(finished, id_, record, root) for id_, record in own.items()]
     path = place / weights_path(tuple(own), config.model_name)
     _require_single(path, place, tuple(own), config.model_name)

@@ -191,7 +191,7 @@ def read_weights(path: Path) -> WeightsFile:
     """
     from safetensors import safe_open
 
-    if not path.is_file():
+    if not path.exists():
         raise CheckpointError(f"there are no weights {path}; `graphbench weights export RUN` writes such files")
     with damage_named(path, CheckpointError, _REMEDY):
         require_regular(path)

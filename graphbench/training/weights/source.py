@@ -72,9 +72,9 @@ def require_kept(record: RunRecord, results: Path) -> None:
             f"--records {results}` on the finished run writes it"
         )
     kept = read_record(path)
-    for split in kept.scores.keys() & record.scores.keys():
+    for split in (name for name in record.scores if name in kept.scores):
         theirs, ours = repeatable_scores(kept.scores[split]), repeatable_scores(record.scores[split])
-        for name in theirs.keys() & ours.keys():
+        for name in (name for name in ours if name in theirs):
             if not agree(theirs[name], ours[name]):
                 raise ResultError(
                     f"the run has {name} {ours[name]:g} on {split} of {record.dataset}, and {path} has "
