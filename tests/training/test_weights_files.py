@@ -185,6 +185,10 @@ BROKEN = {
         lambda path: written(path, tensors=lambda stored: dict(list(stored.items())[1:])),
         r"does not fit the model: 1 tensors are missing",
     ),
+    "an unknown feature": (
+        lambda path: written(path, lambda facts: facts["datasets"][DATASET]["features"][0].__setitem__(3, "colour")),
+        r"cannot be built: .*'colour'",
+    ),
     "an unknown processor": (
         lambda path: written(path, lambda facts: facts["identity"]["config"]["model"].update(processor="gatt")),
         r"cannot be built: .*'gatt'.*GRAPHBENCH_PLUGINS",

@@ -138,11 +138,12 @@ def export_weights(
     for record in own.values():
         require_kept(record, records)
     identity = identity_of_run(folder)
-    finished = open_run(folder)
-    datasets = [_opened(finished, id_, record, root) for id_, record in own.items()]
     path = place / weights_path(tuple(own), config.model_name)
     _require_single(path, place, tuple(own), config.model_name)
+    finished = open_run(folder)
     model = finished.learner.model
+    _require_room(path, place, _in_half(model, model.state_dict()))  # before anything is scored
+    datasets = [_opened(finished, id_, record, root) for id_, record in own.items()]
     stored, tensors, described = _stored(model, datasets, dtype)
     first = datasets[0].record
     facts = WeightsFacts(

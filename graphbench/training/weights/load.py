@@ -14,7 +14,14 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
 from graphbench.core.arguments import checked_path
-from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, UnknownDataset, UnknownName
+from graphbench.core.errors import (
+    ArgumentError,
+    CardError,
+    CheckpointError,
+    ConfigError,
+    UnknownDataset,
+    UnknownName,
+)
 from graphbench.data.build.limits import apply_limit
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.models.base import TaskFeatures
@@ -146,11 +153,11 @@ def _require_unchanged(file: WeightsFile, changes: list[str], strict: bool) -> N
 
 def _built(file: WeightsFile, config: RunConfig) -> Any:
     """Return the model with new weights; the state of torch's generator is kept."""
-    tasks = {id_: _task_features(facts) for id_, facts in file.facts.datasets.items()}
     try:
+        tasks = {id_: _task_features(facts) for id_, facts in file.facts.datasets.items()}
         with torch.random.fork_rng(devices=[]):
             return build_task_model(config.model, tasks)
-    except (ConfigError, UnknownName) as error:
+    except (CardError, ConfigError, UnknownName) as error:
         raise CheckpointError(
             f"the model of {file.path} cannot be built: {error}; if a plug-in registers it, name the module of the "
             "plug-in in GRAPHBENCH_PLUGINS, or import it first"
