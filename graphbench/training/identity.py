@@ -217,8 +217,8 @@ def changed_meaning(
     """
     meanings = {id_: card_meaning(card) for id_, card in cards.items()}
     then, now = (
-        {id_: {key: value for key, value in card.items() if key not in unread} for id_, card in known.items()}
-        for known in (before.cards, meanings)
+        {id_: {key: value for key, value in facts.items() if key not in unread} for id_, facts in by_dataset.items()}
+        for by_dataset in (before.cards, meanings)
     )
     code = code_of_run(config, cards.values())
     return [*_changed_cards(then, now), *changed_code(before.code, code.hashes, missing=False)]

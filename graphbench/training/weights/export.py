@@ -134,16 +134,16 @@ def export_weights(
     place = weights_dir() if output is None else checked_path("output", output)
     config = load_config_of_run(folder)
     require_tensors(config)
-    own = {id_: finished_record(folder, config, id_) for id_ in config.datasets or (config.dataset,)}
-    for record in own.values():
+    run_records = {id_: finished_record(folder, config, id_) for id_ in config.datasets or (config.dataset,)}
+    for record in run_records.values():
         require_kept(record, records)
     identity = identity_of_run(folder)
-    path = place / weights_path(tuple(own), config.model_name)
-    _require_single(path, place, tuple(own), config.model_name)
+    path = place / weights_path(tuple(run_records), config.model_name)
+    _require_single(path, place, tuple(run_records), config.model_name)
     finished = open_run(folder)
     model = finished.learner.model
     _require_room(path, place, _in_half(model, model.state_dict()))  # before anything is scored
-    datasets = [_opened(finished, id_, record, root) for id_, record in own.items()]
+    datasets = [_opened(finished, id_, record, root) for id_, record in run_records.items()]
     stored, tensors, described = _stored(model, datasets, dtype)
     first = datasets[0].record
     facts = WeightsFacts(
@@ -208,36 +208,38 @@ def _stored(
         ConfigError: If float16 is asked for and does not keep a score.
     """
     trained = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    before = [_measured(model, of) for of in datasets]
-    for of, measured in zip(datasets, before, strict=True):
-        if not agree(measured.validation, of.expected):
+    before = [_measured(model, dataset) for dataset in datasets]
+    for dataset, measured in zip(datasets, before, strict=True):
+        if not agree(measured.validation, dataset.expected):
+            where = f"{dataset.val.split} of {dataset.id_}"
             raise ResultError(
-                f"the weights have {of.metric} {measured.validation:g} on {of.val.split} of {of.id_}, and the record "
-                f"has {of.expected:g}; train the model again with this version, and keep its record"
+                f"the weights have {dataset.metric} {measured.validation:g} on {where}, and the record has "
+                f"{dataset.expected:g}; train the model again with this version, and keep its record"
             )
     if dtype != "float32":
         half = _in_half(model, trained)
         rounded = _measured_in_half(model, half, datasets, before)
         if isinstance(rounded, list):
             pairs = zip(datasets, before, rounded, strict=True)
-            return "float16", half, {of.id_: _facts(of, then, now) for of, then, now in pairs}
+            return "float16", half, {dataset.id_: _facts(dataset, then, now) for dataset, then, now in pairs}
         if dtype == "float16":
             raise ConfigError(f"float16 does not keep the scores of the model: {rounded}; choose float32")
     pairs = zip(datasets, before, before, strict=True)
-    return "float32", trained, {of.id_: _facts(of, then, now) for of, then, now in pairs}
+    return "float32", trained, {dataset.id_: _facts(dataset, then, now) for dataset, then, now in pairs}
 
 
 def _measured_in_half(
     model: Any, half: Mapping[str, Tensor], datasets: Sequence[_Dataset], before: Sequence[_Measured]
 ) -> list[_Measured] | str:
     """Return the scores with parameters in float16, or in words how they differ from the scores before."""
-    large = [name for name, tensor in half.items() if not bool(tensor.isfinite().all())]
+    halved = {name: tensor for name, tensor in half.items() if tensor.dtype == torch.float16}
+    large = [name for name, tensor in halved.items() if not bool(tensor.isfinite().all())]
     if large:
         return f"{large[0]} has a value above the largest number of float16"
     model.load_state_dict(half)
-    after = [_measured(model, of) for of in datasets]
-    for of, then, now in zip(datasets, before, after, strict=True):
-        compared = [(of.val.split, of.expected, now.validation)]
+    after = [_measured(model, dataset) for dataset in datasets]
+    for dataset, then, now in zip(datasets, before, after, strict=True):
+        compared = [(dataset.val.split, dataset.expected, now.validation)]
         compared += [
             (f"the first {limit} samples of {split}", then.samples[split, limit], value)
             for (split, limit), value in now.samples.items()
@@ -245,13 +247,13 @@ def _measured_in_half(
         ]
         for where, old, new in compared:
             if not agree(old, new):
-                return f"{of.metric} on {where} of {of.id_} would change from {old:g} to {new:g}"
+                return f"{dataset.metric} on {where} of {dataset.id_} would change from {old:g} to {new:g}"
     return after
 
 
-def _measured(model: Any, of: _Dataset) -> _Measured:
-    samples = {key: primary_score(model, of.task, split) for key, split in of.samples.items()}
-    return _Measured(primary_score(model, of.task, of.val, selecting=True), samples)
+def _measured(model: Any, dataset: _Dataset) -> _Measured:
+    samples = {key: primary_score(model, dataset.task, split) for key, split in dataset.samples.items()}
+    return _Measured(primary_score(model, dataset.task, dataset.val, selecting=True), samples)
 
 
 def _in_half(model: Any, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -263,9 +265,9 @@ def _in_half(model: Any, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _facts(of: _Dataset, trained: _Measured, stored: _Measured) -> DatasetFacts:
+def _facts(dataset: _Dataset, trained: _Measured, stored: _Measured) -> DatasetFacts:
     """Return the facts of a dataset, with the scores of the run's weights and of the stored ones."""
-    card = of.data.card
+    card = dataset.data.card
     samples = (
         SampleScore(
             split=name,
@@ -274,16 +276,20 @@ def _facts(of: _Dataset, trained: _Measured, stored: _Measured) -> DatasetFacts:
             trained=trained.samples[name, limit],
             stored=stored.samples[name, limit],
         )
-        for (name, limit), split in of.samples.items()
+        for (name, limit), split in dataset.samples.items()
     )
     return DatasetFacts(
         features=tuple((f.name, f.stage.value, f.location.value, f.type_name) for f in card.features),
         directed=card.directed,
         complete=card.complete,
         options=dict(card.task.options),
-        record=of.record.relative_path.as_posix(),
+        record=dataset.record.relative_path.as_posix(),
         validation=ValidationScore(
-            split=of.val.split, metric=of.metric, graphs=len(of.val), record=of.expected, stored=stored.validation
+            split=dataset.val.split,
+            metric=dataset.metric,
+            graphs=len(dataset.val),
+            record=dataset.expected,
+            stored=stored.validation,
         ),
         samples=tuple(samples),
     )

@@ -246,8 +246,8 @@ def rows(selector: str | Sequence[str] = "*") -> list[tuple[str, WeightsFile]]:
     Args:
         selector: Ids or globs of datasets.
     """
-    found = [(id_, file) for file in weights_files() for id_ in file.facts.datasets if matches(id_, selector)]
-    return sorted(found, key=lambda row: (row[0], row[1].facts.model))
+    stored = [(id_, file) for file in weights_files() for id_ in file.facts.datasets if matches(id_, selector)]
+    return sorted(stored, key=lambda row: (row[0], row[1].facts.model))
 
 
 def find_weights(dataset: str, model: str, seed: int | None = None) -> WeightsFile:

@@ -99,8 +99,8 @@ def rebuilt(file: WeightsFile, *, strict: bool = True) -> Any:
     model.trained = Trained(
         path=file.path,
         config=config,
-        records={id_: of.record for id_, of in facts.items()},
-        scores={id_: of.validation.stored for id_, of in facts.items()},
+        records={id_: dataset.record for id_, dataset in facts.items()},
+        scores={id_: dataset.validation.stored for id_, dataset in facts.items()},
         training_facts={id_: identity.data.get(id_, {}).get("facts", {}) for id_ in facts},
     )
     return model
