@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from graphbench.records.table import results
     from graphbench.tasks.evaluator import Evaluator
     from graphbench.tasks.registry import register_task
-    from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
+    from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, predict_model
     from graphbench.training.run import train
+    from graphbench.training.weights.load import load_model
     from graphbench.tuning.optimizer import Optimizer
 
 _LAZY = {
     "register_estimator": "graphbench.models.tabular.estimators",
     "register_architecture": "graphbench.models.registry",
     "load_run": "graphbench.training.evaluate",
+    "load_model": "graphbench.training.weights.load",
+    "predict_model": "graphbench.training.evaluate",
     "evaluate_run": "graphbench.training.evaluate",
     "evaluate_model": "graphbench.training.evaluate",
     "RunRecord": "graphbench.records.record",
@@ -65,7 +68,9 @@ __all__ = [
     "evaluate_model",
     "evaluate_run",
     "list_datasets",
+    "load_model",
     "load_run",
+    "predict_model",
     "register_architecture",
     "register_data",
     "register_domain",

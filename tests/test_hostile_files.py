@@ -154,6 +154,12 @@ def _checkpoint(path: Path) -> object:
     return load_tensors(path)
 
 
+def _weights(path: Path) -> object:
+    from graphbench.training.weights.files import read_weights
+
+    return read_weights(path)
+
+
 def _run_config(path: Path) -> object:
     from graphbench.training.folders import load_config_of_run
 
@@ -331,6 +337,14 @@ def good_checkpoint(folder: Path) -> Path:
     return folder / "c.safetensors"
 
 
+def good_weights(folder: Path) -> Path:
+    from graphbench.training.weights.files import weights_dir
+
+    content = (weights_dir() / "clutrr" / "gen_23" / "gat_small.safetensors").read_bytes()
+    (folder / "w.safetensors").write_bytes(content)
+    return folder / "w.safetensors"
+
+
 def good_circuit(folder: Path, name: str = "c.aag") -> Path:
     if name == "c.aig":
         return _written(folder / name, b"aig 3 2 0 1 1\n6\n\x02\x02")
@@ -439,6 +453,7 @@ GOOD: dict[str, tuple[Build, Read]] = {
     "store": (good_store, _store),
     "manifest": (good_manifest, _manifest),
     "checkpoint": (good_checkpoint, _checkpoint),
+    "weights": (good_weights, _weights),
     "circuit": (good_circuit, _circuit),
     "circuit-binary": (lambda folder: good_circuit(folder, "c.aig"), _circuit),
     "converters": (good_converters, _converters),
@@ -511,7 +526,7 @@ def _refused_by_all() -> Iterator[tuple[str, Build, Read]]:
     for name in ("npy", "texts", "gbd-csv", "formula", "arff", "space", "manifest", "converters", "answers", "circuit"):
         build, read = GOOD[name]
         yield f"{name}: 5 GB", lambda folder, build=build: _sparse(build(folder).name)(folder), read
-    for name in ("torch", "npz", "checkpoint", "store", "formula-gz", "formula-bz2", "formula-xz", "labels"):
+    for name in ("torch", "npz", "checkpoint", "weights", "store", "formula-gz", "formula-bz2", "formula-xz", "labels"):
         build, read = GOOD[name]
         yield f"{name}: cut in half", _damaged(build, lambda content: content[: len(content) // 2]), read
     for name in ("formula-gz", "formula-xz", "labels", "tarball"):
@@ -792,6 +807,11 @@ def _hostile() -> Iterator[tuple[str, Build, Read]]:
         "checkpoint: deep facts",
         lambda f: _written(f / "c.safetensors", struct.pack("<Q", len(deep)) + deep),
         _checkpoint,
+    )
+    yield (
+        "weights: deep facts",
+        lambda f: _written(f / "w.safetensors", struct.pack("<Q", len(deep)) + deep),
+        _weights,
     )
     yield (
         "circuit: ANDs that are not there",

@@ -116,6 +116,7 @@ def test_wheel_holds_code_and_data_and_nothing_else(wheel: Path) -> None:
     assert "graphbench/py.typed" in names
     assert "graphbench/_data/datasets/algoreas/mst.yaml" in names
     assert "graphbench/_data/baselines/published/graphbench.yaml" in names
+    assert "graphbench/_data/baselines/weights/clutrr/gen_23/gat_small.safetensors" in names
     tops = {name.split("/")[0] for name in names}
     assert tops == {"graphbench", f"graphbench-{graphbench.__version__}.dist-info"}
     assert not [name for name in names if "__pycache__" in name]

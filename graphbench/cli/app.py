@@ -42,6 +42,7 @@ from graphbench.cli.portfolio import portfolio
 from graphbench.cli.submissions import submit
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
+from graphbench.cli.weights import weights
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.foreign import described, text_of
 from graphbench.core.plugins import place_of
@@ -254,6 +255,7 @@ for command in (train, evaluate, predict, tune, report, results, leaderboard, po
     app.command()(command)
 app.add_typer(labels, name="labels")
 app.add_typer(submit, name="submit")
+app.add_typer(weights, name="weights")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -17,13 +17,14 @@ from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
 from graphbench.cli.show_scores import score_text
-from graphbench.core.errors import CardError, StoreError
+from graphbench.core.errors import CardError, CheckpointError, StoreError
 from graphbench.core.words import human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:
+    from graphbench.training.weights.files import WeightsFile
     from graphbench.verification import Verification
 
 logger = logging.getLogger(__name__)
@@ -152,6 +153,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
         content = {**c.model_dump(mode="json"), "data_seed": c.data_seed}
         content["files"] = files
         content["published"] = [p.model_dump(mode="json") for p in numbers]
+        content["weights"] = [{"model": f.facts.model, "seed": f.facts.seed, "file": str(f.path)} for f in _weights(c)]
         print_json(content)
         return
     draw = f"  data seed {c.data_seed}" if c.data_seed else ""
@@ -202,11 +204,29 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *(("rule", f"{name}: {rule.description}") for name, rule in rules_of(c).items()),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join(c.all_groups)),
+        *_weights_facts(c),
         ("licence", c.licence),
         ("source", ", ".join(source)),
         *([("cite", c.source.citation)] if c.source.citation else []),
         *(("deviation", line) for line in c.source.deviations),
     ]
+
+
+def _weights_facts(c: Card) -> list[tuple[str, str]]:
+    """Return the models whose weights are stored, with their seeds and sizes."""
+    texts = [f"{file.facts.model} (seed {file.facts.seed}, {human_bytes(file.size)})" for file in _weights(c)]
+    return [("weights", ", ".join(texts))] if texts else []
+
+
+def _weights(c: Card) -> list[WeightsFile]:
+    """Return the files of weights of a dataset; a file that cannot be read gives a warning."""
+    from graphbench.training.weights.files import rows
+
+    try:
+        return [file for _, file in rows(c.address)]
+    except CheckpointError as error:
+        logger.warning("%s", error)
+        return []
 
 
 def _series_facts(c: Card) -> list[tuple[str, str]]:

@@ -110,14 +110,19 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
             raise StoreError(f"cannot write {path}: {error}; free some space or choose another output") from error
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_tensors(
+    path: Path, remedy: str = f"delete it or train with {RESTART}"
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors (on the CPU) and the facts of a file that :func:`save_tensors` wrote.
+
+    Args:
+        path: The safetensors file.
+        remedy: The advice at the end of the message on a damaged file.
 
     Raises:
         CheckpointError: If the file is absent, damaged or of another format. A file of an older version has no hash
             of its content, which is then not checked.
     """
-    remedy = f"delete it or train with {RESTART}"
     try:
         require_regular(path)
         with safe_open(path, framework="pt") as file:
@@ -174,8 +179,19 @@ def restore_training(model: nn.Module, optimizer: Optimizer, tensors: Mapping[st
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+def load_model(
+    model: nn.Module,
+    tensors: Mapping[str, Tensor],
+    source: str = "the checkpoint",
+    remedy: str = "build the model from the config.json of the run",
+) -> None:
     """Load the ``model.<name>`` tensors into a model, all of them and no other.
+
+    Args:
+        model: The model; its parameters keep their type.
+        tensors: The tensors, of any floating-point type.
+        source: The file of the tensors, as the message names it.
+        remedy: The advice at the end of the message on tensors that do not fit.
 
     Raises:
         CheckpointError: If names or shapes do not fit the model.
@@ -185,8 +201,7 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise CheckpointError(
-            f"the checkpoint does not fit the model: {_differences(model.state_dict(), state) or error}; "
-            "build the model from the config.json of the run"
+            f"{source} does not fit the model: {_differences(model.state_dict(), state) or error}; {remedy}"
         ) from error
 
 

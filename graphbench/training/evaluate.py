@@ -25,9 +25,11 @@ from graphbench.training.distributed import choose_device
 from graphbench.training.folders import load_config_of_run, record_path
 from graphbench.training.identity import require_finished_identity, require_finished_model
 from graphbench.training.learners.base import learner_class
+from graphbench.training.learners.torch_learner import TorchPredictor
 from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
 from graphbench.training.scoring import BatchSize, Precision, score_split
 from graphbench.training.splits import choose_splits
+from graphbench.training.trained import task_for
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,8 @@ def evaluate_model(
 ) -> Score:
     """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
 
-    A model of the suite (a ``TaskModel``) is scored as in training. Any other module, or function, is called with each
+    A model of the suite (a ``TaskModel``) is scored as in training, one from :func:`graphbench.load_model` with the
+    options of the task that it was trained with. Any other module, or function, is called with each
     batch of the split and returns predictions for ``Evaluator.update(batch, predictions)``: an array or tensor, of
     several outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of
     ``text`` tasks prompts (``TextBatch``), which are answered by a list of strings.
@@ -60,7 +63,7 @@ def evaluate_model(
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
         task_options: Options of the kind of task, as ``training.task`` of a configuration has them: for problems to
-            solve ``{"decoding": {...}}``.
+            solve ``{"decoding": {...}}``. None takes those of the training of a model from ``load_model``.
         scores: Scale of floating-point predictions of a mask, from a model that is no ``TaskModel``: ``probability``,
             ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
@@ -93,10 +96,47 @@ def evaluate_splits(
     model = model.to(target) if isinstance(model, nn.Module) else model
     split_scores: SplitScores = {}
     for name, split in splits.items():
-        task = task_of(split.card, task_options)
+        task = task_for(model, split.card, task_options)
         options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
         split_scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
     return split_scores
+
+
+def predict_model(
+    model: Any,
+    dataset: GraphDataset,
+    device: str | torch.device = "auto",
+    precision: Precision = "fp32",
+    progress: bool | None = False,
+    task_options: Mapping[str, Any] | None = None,
+) -> Iterator[Any]:
+    """Return the predictions of a model for all samples of a split, batch by batch, in the order of the split.
+
+    Args:
+        model: A model of the suite (a ``TaskModel``), such as :func:`graphbench.load_model` returns. It is moved to
+            ``device`` and put back into the mode (training or evaluation) it was in.
+        dataset: The split; its labels are not read.
+        device: As for :func:`evaluate_model`.
+        precision: As for :func:`evaluate_model`.
+        progress: As for :func:`evaluate_model`.
+        task_options: As for :func:`evaluate_model`.
+
+    Returns:
+        An iterator over the predictions of batches, on the CPU, as ``Evaluator.update`` takes them: in most tasks a
+        mapping output -> tensor with a row per node, edge or graph; in tasks that write texts a list.
+
+    Raises:
+        EvaluationError: If the model is no ``TaskModel``; other models return predictions themselves.
+    """
+    if not isinstance(model, TaskModel):
+        raise EvaluationError(
+            f"the model is a {type(model).__name__}, which returns predictions itself: call it with every batch of "
+            "dataset.batches(size)"
+        )
+    target = choose_device(device) if isinstance(device, str) else device
+    predictor = TorchPredictor(model.to(target), target, precision)
+    task = task_for(model, dataset.card, task_options)
+    return predictor.predictions(task, dataset.card.address, dataset, dataset.split, progress)
 
 
 def _require_model(model: Any, scores: str | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -123,8 +123,11 @@ def read_identity(folder: Path) -> RunIdentity | None:
         CheckpointError: If the file cannot be read.
     """
     identity = read_facts(folder / IDENTITY, RunIdentity, f"put the file back, or train the model again with {RESTART}")
-    if identity is None:
-        return None
+    return None if identity is None else in_current_names(identity)
+
+
+def in_current_names(identity: RunIdentity) -> RunIdentity:
+    """Return the facts of a run that an earlier version may have written, with the names of this version."""
     cards = {id_: card_in_current_names(card) for id_, card in identity.cards.items()}
     return identity.model_copy(update={"config": config_in_current_names(identity.config), "cards": cards})
 
@@ -147,7 +150,7 @@ def continued_identity(context: RunContext, now: RunIdentity) -> RunIdentity:
         changes = [*edited_settings(folder, before), *_changes(before, now, context.config)]
     if changes:
         raise CheckpointError(
-            f"{folder} belongs to another run (its scores have another meaning): {_named(changes)}; "
+            f"{folder} belongs to another run (its scores have another meaning): {in_words(changes)}; "
             f"undo the change, choose another output folder, or pass {RESTART} to start again and overwrite it"
         )
     _warn_of_unchecked(folder, before, now)
@@ -173,13 +176,10 @@ def require_finished_identity(folder: Path, config: RunConfig, cards: Mapping[st
         return
     if edited := edited_settings(folder, before):
         raise ConfigError(
-            f"{folder / CONFIG} was edited since the model was trained: {_named(edited)}; put the values back, or "
+            f"{folder / CONFIG} was edited since the model was trained: {in_words(edited)}; put the values back, or "
             "train the model again with the new ones"
         )
-    code = code_of_run(config, cards.values())
-    changes = [*_changed_cards(before.cards, {id_: card_meaning(card) for id_, card in cards.items()})]
-    changes += changed_code(before.code, code.hashes, missing=False)  # building the model names missing code
-    _require_unchanged(folder, changes, data_given)
+    _require_unchanged(folder, changed_meaning(before, config, cards), data_given)
     _warn_of_unchecked(folder, before, None)
 
 
@@ -200,12 +200,43 @@ def require_finished_model(
         CheckpointError: If the folder's ``fingerprint.json`` cannot be read.
     """
     before = read_identity(folder)
-    if before is None:
-        return
-    changes = _differing(before.options, json.loads(json.dumps(_options_of(config, model))), "option ")
+    if before is not None:
+        _require_unchanged(folder, changed_model(before, config, cards, model), data_given)
+
+
+def changed_meaning(
+    before: RunIdentity, config: RunConfig, cards: Mapping[str, Card], unread: Collection[str] = ()
+) -> list[str]:
+    """Return in words which cards and which code of plug-ins have changed; code that is missing does not count.
+
+    Args:
+        before: The facts at the end of training.
+        config: The configuration of the run.
+        cards: Its datasets as they are now.
+        unread: Sections of a card that do not matter to the caller, such as ``metrics``.
+    """
+    meanings = {id_: card_meaning(card) for id_, card in cards.items()}
+    then, now = (
+        {id_: {key: value for key, value in facts.items() if key not in unread} for id_, facts in by_dataset.items()}
+        for by_dataset in (before.cards, meanings)
+    )
+    code = code_of_run(config, cards.values())
+    return [*_changed_cards(then, now), *changed_code(before.code, code.hashes, missing=False)]
+
+
+def changed_model(before: RunIdentity, config: RunConfig, cards: Mapping[str, Card], model: Any) -> list[str]:
+    """Return in words which options of a rebuilt model differ, and which code of plug-ins is gone.
+
+    Args:
+        before: The facts at the end of training.
+        config: The configuration of the run.
+        cards: Its datasets.
+        model: The model, built by the present code.
+    """
+    options = _differing(before.options, json.loads(json.dumps(_options_of(config, model))), "option ")
     code = code_of_run(config, cards.values()).hashes
     gone = {name: digest for name, digest in before.code.items() if name not in code}
-    _require_unchanged(folder, [*changes, *changed_code(gone, code)], data_given)
+    return [*options, *changed_code(gone, code)]
 
 
 def edited_settings(folder: Path, before: RunIdentity) -> list[str]:
@@ -271,7 +302,7 @@ def _free_settings(config: Mapping[str, Any]) -> set[str]:
 def _require_unchanged(folder: Path, changes: list[str], data_given: bool) -> None:
     if not changes:
         return
-    words = f"the run {folder} was trained with another meaning of its scores: {_named(changes)}"
+    words = f"the run {folder} was trained with another meaning of its scores: {in_words(changes)}"
     if not data_given:
         raise ConfigError(
             f"{words}; undo the change, train the model again, or from Python pass data= to score it as it is anyway"
@@ -347,7 +378,8 @@ def _described(thing: Any) -> Any:
     return {"class": f"{type(thing).__module__}.{type(thing).__qualname__}", **values}
 
 
-def _named(changes: list[str]) -> str:
+def in_words(changes: Sequence[str]) -> str:
+    """Return the first changes as part of a message."""
     return ", ".join(changes[:_NAMED_CHANGES]) + (", ..." if len(changes) > _NAMED_CHANGES else "")
 
 
