@@ -1,4 +1,4 @@
-# make demo   set everything up, generate datasets, train GIN and GT, write a report      (about five minutes, 2 cores)
+# make demo   set everything up, generate datasets, train GIN, GT and pairs, write a report (about six minutes, 2 cores)
 # make test   set everything up, run linters, type checks, import contracts and tests    (under 15 minutes, 2 cores)
 # make docs   build the documentation; make docs-check opens every page in headless Chromium (apt-get install chromium)
 PYTHON ?= python3
@@ -28,7 +28,7 @@ demo: $(STAMP)
 	@echo "graphbench list, without a name, shows all datasets."
 	$(BIN)/graphbench generate mst_easy --root $(DEMO)/data --limit $(DEMO_TRAIN)
 	$(BIN)/graphbench verify mst_easy --root $(DEMO)/data --samples 50
-	@for dataset in mst_easy topological_sort_easy; do for model in gin_small gt_small; do \
+	@for dataset in mst_easy topological_sort_easy; do for model in gin_small gt_small pairs; do \
 	  for seed in $(DEMO_SEEDS); do set -e; \
 	    $(BIN)/graphbench train $$dataset --model $$model --seed $$seed --steps $(DEMO_STEPS) --root $(DEMO)/data \
 	      --limit $(DEMO_TRAIN) --eval-limit $(DEMO_TEST) --evaluate val,test,n192,n256 \
