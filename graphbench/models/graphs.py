@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -30,11 +32,13 @@ class Extent:
         fewest_nodes: Nodes of the smallest graph; 0 without graphs.
         most_nodes: Nodes of the largest graph; 0 without graphs.
         most_items: As :attr:`Layout.most_items`; None if the model has no edge tokens, so that nobody reads it.
+        nodes: int64 [B], the nodes of every graph, on the CPU; None if the sizes were read on another device.
     """
 
     fewest_nodes: int
     most_nodes: int
     most_items: int | None = None
+    nodes: NDArray[np.int64] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, layout: Layout) -> Extent:
@@ -42,7 +46,8 @@ class Extent:
         sizes = layout.sizes
         if not sizes.numel():
             return cls(0, 0)
-        return cls(*(int(bound) for bound in torch.stack([sizes.min(), sizes.max()]).tolist()))
+        fewest, most = (int(bound) for bound in torch.stack([sizes.min(), sizes.max()]).tolist())
+        return cls(fewest, most, nodes=sizes.numpy() if sizes.device.type == "cpu" else None)
 
 
 @dataclass(frozen=True)

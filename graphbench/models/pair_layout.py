@@ -32,8 +32,9 @@ class PairLayout:
 
     @classmethod
     def of(cls, layout: Layout) -> PairLayout:
-        """Return the pairs of a batch; on a device the caller waits for the sizes of the graphs."""
-        return cls(layout.sizes.cpu().numpy(), layout.edge_index.device)
+        """Return the pairs of a batch; on a device the caller waits for the sizes of graphs that were not prepared."""
+        nodes = layout.extent.nodes
+        return cls(layout.sizes.cpu().numpy() if nodes is None else nodes, layout.edge_index.device)
 
     @property
     def most_nodes(self) -> int:
