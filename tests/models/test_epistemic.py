@@ -221,7 +221,8 @@ def test_without_a_walk_no_class_is_preferred_by_a_belief() -> None:
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_every_weight_receives_a_gradient(settings: dict[str, Any]) -> None:
     model, batch = model_of(**settings).train(), batch_of(puzzles(8, facts=(2, 4)))
-    torch.nn.functional.cross_entropy(model(batch)["answer"], batch.answer.long()).backward()
+    loss: Any = torch.nn.functional.cross_entropy(model(batch)["answer"], batch.answer.long())
+    loss.backward()
     for name, weight in model.named_parameters():
         assert weight.grad is not None and bool(weight.grad.isfinite().all()), name
         assert float(weight.grad.abs().max()) > 0.0, name
@@ -241,11 +242,12 @@ def test_the_gradient_of_a_composition_is_right() -> None:
 
 
 def test_wrong_settings_and_data_are_refused() -> None:
-    for settings, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"relation": "role"}, "model.relation is 'role'.*: relation"),
         ({"source": "entity"}, "model.source is 'entity'.*: asker, asked"),
         ({"target": ""}, "model.target is ''"),
-    ):
+    ]
+    for settings, message in wrong:
         with pytest.raises(ConfigError, match=message):
             model_of(**settings)
     with pytest.raises(ConfigError, match="undirected"):

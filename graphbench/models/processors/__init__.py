@@ -4,6 +4,7 @@ from graphbench.models.processor_registry import processor_class, processor_name
 from graphbench.models.processors import (
     bipartite,
     deepsets,
+    edge_transformer,
     gat,
     gcn,
     gin,
@@ -32,6 +33,7 @@ __all__ = [
     "State",
     "bipartite",
     "deepsets",
+    "edge_transformer",
     "gat",
     "gcn",
     "gin",
