@@ -15,6 +15,7 @@ from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 from graphbench.models.builder.config import BuilderModelConfig, SpellerModelConfig
 from graphbench.models.config import ModelConfig
+from graphbench.models.epistemic.config import EpistemicModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
@@ -158,6 +159,12 @@ def _completed_story(
     return completed(config, features, next(iter(batches.values())))
 
 
+def _epistemic(config: EpistemicModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.epistemic.model import EpistemicModel
+
+    return EpistemicModel(config, _only(config.kind, tasks))
+
+
 def _text(config: TextModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.language import TextModel, require_texts
 
@@ -212,6 +219,7 @@ register_architecture(Architecture("graph", ModelConfig, _graph))
 register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory))
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
+register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic))
 register_architecture(Architecture("builder", BuilderModelConfig, _builder))
 register_architecture(Architecture("speller", SpellerModelConfig, _speller))
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))

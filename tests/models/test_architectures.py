@@ -46,7 +46,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_kinds_of_models_are_found_by_name_and_by_configuration() -> None:
-    kinds = ["graph", "trajectory", "story", "text", "tabular", "selector", "builder", "speller"]
+    kinds = ["graph", "trajectory", "story", "epistemic", "text", "tabular", "selector", "builder", "speller"]
     assert sorted(known.kind for known in architectures()) == sorted(kinds)
     for known in architectures():
         assert architecture(known.kind) is known

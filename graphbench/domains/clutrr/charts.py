@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from graphbench.domains.clutrr.rules import rule_set
 
 Fact = tuple[int, int, str]
+Relation = TypeVar("Relation", bound=Hashable)
+Compositions = Mapping[tuple[Relation, Relation], Relation]
 
 
 def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]]:
@@ -44,12 +47,21 @@ def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]
 
 
 def derivable_along(clause: Sequence[str], rules: str) -> set[str]:
-    """Return the relations to which the relations along a path compose, in any order of composition (chart parsing).
+    """Return the relations to which the relations along a path compose, in any order of composition.
 
     Raises:
         UnknownRules: If the set of rules is unknown.
     """
-    compositions = rule_set(rules).compositions
+    return chart_of(clause, rule_set(rules).compositions)[0, len(clause)]
+
+
+def chart_of(clause: Sequence[Relation], compositions: Compositions[Relation]) -> dict[tuple[int, int], set[Relation]]:
+    """Return the chart of a path: (i, j) -> the relations to which its relations i to j - 1 compose, in any order.
+
+    Args:
+        clause: The relations along the path, at least one.
+        compositions: Two relations -> the relation that they compose to.
+    """
     chart = {(i, i + 1): {r} for i, r in enumerate(clause)}
     for span in range(2, len(clause) + 1):
         for i in range(len(clause) - span + 1):
@@ -60,4 +72,4 @@ def derivable_along(clause: Sequence[str], rules: str) -> set[str]:
                 for r2 in chart[m, i + span]
                 if (r1, r2) in compositions
             }
-    return chart[0, len(clause)]
+    return chart

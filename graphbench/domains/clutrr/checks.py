@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from graphbench.data.arrays.samples import Samples
 from graphbench.domains.clutrr.hold_outs import held_out_clauses
+from graphbench.domains.clutrr.learned_rules import LearnedRules
 from graphbench.domains.clutrr.noise import ROLES
 from graphbench.domains.clutrr.puzzle_checks import story_problems
 from graphbench.domains.clutrr.puzzles import Puzzle
 from graphbench.domains.clutrr.reading import read_story
 from graphbench.domains.clutrr.relations import GENDERS, WORDS, relation_of_word
-from graphbench.domains.clutrr.solvers import ClauseTable, EndsGuess, exact_answers, left_fold_answers
+from graphbench.domains.clutrr.solvers import NO_ANSWER, ClauseTable, EndsGuess, exact_answers, left_fold_answers
 from graphbench.domains.clutrr.templates import TextError, tokens_of
 
 if TYPE_CHECKING:
@@ -74,18 +75,23 @@ def check_stories(parameters: StoryParameters, samples: Samples) -> list[str]:
 
 
 def solver_scores(train: Samples, samples: Samples, rules: str) -> dict[str, dict[str, float]]:
-    """Return the accuracy of the exact reasoner, of a left fold, and of two solvers fitted to training puzzles.
+    """Return the accuracy of the exact reasoner, of a left fold, and of three solvers fitted to training puzzles.
 
-    The fitted solvers are a table of clauses, and a guess from the first and the last fact of the path.
+    The fitted solvers are a table of clauses, a guess from the first and the last fact of the path, and a learner of
+    rules, which abstains where nothing follows from its rules: its coverage is the share of puzzles that it answers.
     """
     questions, train_questions = StoredQuestions.of(samples), StoredQuestions.of(train)
+    learned = LearnedRules.fit(train_questions)
     answers = {
         "exact_reasoner": exact_answers(questions, rules),
         "left_fold": left_fold_answers(questions, rules),
         "clause_table": ClauseTable.fit(train_questions).predict(questions),
         "first_and_last_fact": EndsGuess.fit(train_questions).predict(questions),
+        "learned_rules": learned.predict(questions),
     }
-    return {name: {"accuracy": float(np.mean(predicted == questions.answer))} for name, predicted in answers.items()}
+    scores = {name: {"accuracy": float(np.mean(words == questions.answer))} for name, words in answers.items()}
+    scores["learned_rules"]["coverage"] = float(np.mean(learned.derived(questions) != NO_ANSWER))
+    return scores
 
 
 def _taken_apart(samples: Samples) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ def left_fold_answers(questions: Questions, rules: str = "sound") -> NDArray[np.
     for clause in set(clauses):
         head = left_fold((NEUTRAL[r] for r in clause), rules) if clause else None
         folded[clause] = NO_ANSWER if head is None else relation_number(head)
-    return _words([folded[clause] for clause in clauses], genders)
+    return words_of([folded[clause] for clause in clauses], genders)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ClauseTable:
     def predict(self, questions: Questions) -> NDArray[np.int8]:
         """Return the answers of the table: ``int8[S]`` words by number."""
         clauses, genders = path_clauses(questions)
-        words = _words([self.answers.get(clause, NO_ANSWER) for clause in clauses], genders)
+        words = words_of([self.answers.get(clause, NO_ANSWER) for clause in clauses], genders)
         return np.where(words == NO_ANSWER, self.fallback, words).astype(np.int8)
 
 
@@ -228,7 +228,8 @@ def _most_frequent(counter: Counter[int]) -> int:
     return min(counter, key=lambda number: (-counter[number], number))
 
 
-def _words(relations: list[int], genders: NDArray[np.int64]) -> NDArray[np.int8]:
+def words_of(relations: list[int], genders: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return the words for relations and genders by number, ``int8[S]``; -1 where there is no relation."""
     numbers = np.array(relations, np.int64)
     return np.where(numbers >= 0, 2 * numbers + genders, NO_ANSWER).astype(np.int8)
 

@@ -57,7 +57,7 @@ def test_the_cards_of_all_puzzles_say_how_much_there_is():
         assert all(0 < own["answers"] <= 22 and own["clauses"] <= own["walks"] for own in found.values())
         assert card.measured.statistics["train"]["unseen_words"] == (0.0, 0.0)
         assert 0.05 < card.measured.statistics["test"]["unseen_words"][0] < 0.3
-        assert {"first_and_last_fact"} < set(card.solvers["test"])
+        assert {"first_and_last_fact", "learned_rules"} < set(card.solvers["test"])
     grid = split_rows(card_of("clutrr/gen_23"))
     place = grid.heads.index("different walks")
     assert [row[place] for row in grid.rows][3] == str(card_of("clutrr/gen_23").measured.different["k2"]["walks"])
