@@ -90,22 +90,24 @@ def _make_everything() -> None:
         total = total + self.pair(full(step.pairs)) + self.graph(step.graph)[:, None, None]
         return self.outer(torch.relu(self.inner(torch.relu(total)))).max(1).values  # type: ignore[no-any-return]
 
-    def triplets(self: Any, nodes: Tensor, pairs: Any, graph: Tensor) -> Tensor:
-        i, j, k = (corner(nodes) for corner in self.corners)
-        ij, ik, jk = (side(full(pairs)) for side in self.sides)
+    def triplets(self: Any, step: Any) -> Tensor:
+        i, j, k = (corner(step.nodes) for corner in self.corners)
+        ij, ik, jk = (side(full(step.pairs)) for side in self.sides)
         total = i[:, :, None, None] + j[:, None, :, None] + k[:, None, None]
-        total = total + ij[:, :, :, None] + ik[:, :, None] + jk[:, None] + self.of_graph(graph)[:, None, None, None]
+        total = (
+            total + ij[:, :, :, None] + ik[:, :, None] + jk[:, None] + self.of_graph(step.graph)[:, None, None, None]
+        )
         return total.max(1).values  # type: ignore[no-any-return]
 
-    def messages(self: Any, nodes: Tensor, pairs: Any, graph: Tensor) -> Tensor:
-        return torch.relu(self.widen(self.triplets(nodes, pairs, graph)))
+    def messages(self: Any, step: Any) -> Tensor:
+        return torch.relu(self.widen(self.triplets(step)))
 
-    def node_pointers(self: Any, state: Any) -> Tensor:
+    def node_pointers(self: Any, state: Any, sources: Tensor, targets: Tensor) -> Tensor:
         pairs = full(state.pairs)
         if self.reads_messages:
             pairs = torch.cat([pairs, state.messages], -1)
-        targets = self.second(state.nodes).unsqueeze(1) + self.pair(pairs).transpose(1, 2)
-        return self.last(torch.maximum(self.first(state.nodes).unsqueeze(2), targets)).squeeze(-1)  # type: ignore[no-any-return]
+        both = targets.unsqueeze(1) + self.pair(pairs).transpose(1, 2)
+        return self.last(torch.maximum(sources.unsqueeze(2), both)).squeeze(-1)  # type: ignore[no-any-return]
 
     changes: dict[Any, dict[str, Any]] = {
         PairVectors: {"project": project, "full": full},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Kind, Location, Stage, select
@@ -19,7 +20,7 @@ from graphbench.models.processors import Processor, processor_class, require_sha
 from graphbench.models.trajectory.adapter import SparseAdapter
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import DecoderInput, head_of, postprocessed, postprocessed_order, soften
-from graphbench.models.trajectory.encoders import PairVectors, adjacency, dense
+from graphbench.models.trajectory.encoders import Compositions, NodeVectors, PairVectors, adjacency, dense
 from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
@@ -39,10 +40,14 @@ class StaticInputs:
     Attributes:
         columns: The inputs' columns by location.
         neighbours: bool ``[B, n, n]``: the neighbours according to the inputs; the diagonal is set.
+        encoders: The encoders of inputs and hints side by side, by location.
+        made: Linear maps that the steps have composed so far.
     """
 
     columns: dict[Location, Tensor]
     neighbours: Tensor
+    encoders: Mapping[Location, tuple[Tensor, Tensor]]
+    made: Compositions
 
 
 class TrajectoryModel(TaskModel):
@@ -166,7 +171,8 @@ class TrajectoryModel(TaskModel):
         samples, nodes = len(batch.lengths), batch.num_nodes
         inputs = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        fixed = StaticInputs(heads.input_encoder.columns(inputs), _either(loops, adjacency(heads.inputs, inputs)))
+        neighbours = _either(loops, adjacency(heads.inputs, inputs))
+        fixed = StaticInputs(heads.input_encoder.columns(inputs), neighbours, heads.encoders(), {})
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
         final: DecoderInput | None = None
@@ -189,17 +195,29 @@ class TrajectoryModel(TaskModel):
             fed: Hint name -> dense form.
             before: The state before the step, ``[B, n, h]``.
         """
-        hints = heads.hint_encoder.columns(fed)
-        nodes = self._encoded(heads, Location.NODE, fixed, hints, before)
-        graph = self._encoded(heads, Location.GRAPH, fixed, hints, before[:, 0])
-        pairs = self._pairs(heads, fixed.columns, hints, len(before), before.shape[1])
-        neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
-        joined = torch.cat([nodes, before], -1)
-        after = self.processor(Step(joined, pairs, graph, neighbours))
+        step = self._read(heads, fixed, fed, before)
+        after = self.processor(step)
         require_shape(self.processor, self.config.processor, "nodes", after, before.shape)
         after = after.float()
-        now = DecoderInput(torch.cat([joined, after], -1), pairs, graph, self.processor)
+        now = DecoderInput(step, after, self.processor)
         return after, now, heads.hint_decoders(now)
+
+    def _read(self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor) -> Step:
+        """Return the vectors that the processor reads."""
+        hints, encoders, (samples, nodes, _) = heads.hint_encoder.columns(fed), fixed.encoders, before.shape
+        shapes = {Location.NODE: (samples, nodes), Location.EDGE: (samples, nodes, nodes), Location.GRAPH: (samples,)}
+        columns = {}
+        for location, shape in shapes.items():
+            parts = [part[location] for part in (fixed.columns, hints) if location in part]
+            columns[location] = torch.cat(parts, -1) if parts else before.new_zeros(*shape, 1)
+        made = None if torch.compiler.is_compiling() else fixed.made
+        neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
+        return Step(
+            NodeVectors(columns[Location.NODE], *encoders[Location.NODE], before, made),
+            PairVectors(columns[Location.EDGE], *encoders[Location.EDGE], made),
+            F.linear(columns[Location.GRAPH], *encoders[Location.GRAPH]),
+            neighbours,
+        )
 
     def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
@@ -223,41 +241,6 @@ class TrajectoryModel(TaskModel):
             truth = dense(feature, batch.hints[feature.name][t], nodes)
             predicted[feature.name] = torch.where(forced.view(-1, *[1] * (value.dim() - 1)), truth, value)
         return predicted
-
-    def _encoded(
-        self, heads: TaskHeads, location: Location, fixed: StaticInputs, hints: Mapping[Location, Tensor], like: Tensor
-    ) -> Tensor:
-        """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``; without features, zeros shaped as ``like``."""
-        total: Tensor | None = None
-        for columns, encoder in ((fixed.columns, heads.input_encoder), (hints, heads.hint_encoder)):
-            linear = encoder.linear(location)
-            if linear is not None:
-                part = linear(columns[location])
-                total = part if total is None else total + part
-        return torch.zeros_like(like) if total is None else total
-
-    def _pairs(
-        self,
-        heads: TaskHeads,
-        fixed: Mapping[Location, Tensor],
-        hints: Mapping[Location, Tensor],
-        samples: int,
-        nodes: int,
-    ) -> PairVectors:
-        columns: list[Tensor] = []
-        weights: list[Tensor] = []
-        bias: Tensor | None = None
-        for source, encoder in ((fixed, heads.input_encoder), (hints, heads.hint_encoder)):
-            linear = encoder.linear(Location.EDGE)
-            if linear is not None:
-                columns.append(source[Location.EDGE])
-                weights.append(linear.weight)
-                bias = linear.bias if bias is None else bias + linear.bias
-        if bias is None:
-            device = next(iter(fixed.values())).device
-            nothing = torch.zeros(self.config.hidden, device=device)
-            return PairVectors(torch.zeros(samples, nodes, nodes, 1, device=device), nothing.unsqueeze(1), nothing)
-        return PairVectors(torch.cat(columns, -1), torch.cat(weights, -1), bias)
 
 
 def input_rule(config: TrajectoryModelConfig, task: TaskFeatures) -> InputRule:

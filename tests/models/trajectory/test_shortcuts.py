@@ -126,7 +126,7 @@ def test_triplets():
     ij, ik, jk = (side(pairs) for side in processor.sides)
     triples = i[:, :, None, None] + j[:, None, :, None] + k[:, None, None] + ij.unsqueeze(3) + ik.unsqueeze(2)
     triples = triples + jk.unsqueeze(1) + processor.of_graph(step.graph)[:, None, None, None]
-    found = processor.triplets(nodes, step.pairs, step.graph)
+    found = processor.triplets(step)
     assert_same_with_gradients(found, triples.max(1).values, (nodes, step.pairs.columns, step.graph))
 
 
@@ -138,7 +138,7 @@ def test_pointers(location, name):
     step = step_of(processor)
     feature = Feature("p", Stage.OUTPUT, location, Kind.POINTER)
     decoder = FeatureDecoder(feature, H, messages=kind.makes_messages).double()
-    state = DecoderInput(torch.cat([step.nodes, random(B, N, H)], -1), step.pairs, step.graph, processor)
+    state = DecoderInput(step, random(B, N, H), processor)
     pairs = step.pairs.full()
     if kind.makes_messages:
         pairs = torch.cat([pairs, state.messages], -1)
