@@ -111,7 +111,7 @@ class NodeVectors(Encoded):
         composition = self.composed(*linears)
         encoded = thin_linear(self.columns, composition.weight, composition.bias)
         total = encoded + F.linear(self.states, composition.rest.t())
-        return torch.split(total, composition.widths, -1)
+        return torch.split(total, list(composition.widths), -1)
 
     def full(self) -> Tensor:
         """Return the vectors ``[B, n, h + r]``."""

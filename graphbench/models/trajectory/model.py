@@ -24,6 +24,7 @@ from graphbench.models.trajectory.encoders import Compositions, NodeVectors, Pai
 from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
+from graphbench.models.trajectory.processors.base import HistoryGate
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -73,6 +74,8 @@ class TrajectoryModel(TaskModel):
         self.rules = {id_: input_rule(config, task) for id_, task in tasks.items()}
         kind = processor_class(config.processor, "dense", "sparse")
         self.processor: DenseProcessor = SparseAdapter(config, kind) if issubclass(kind, Processor) else kind(config)
+        gated = config.history == "gated"
+        self.history = HistoryGate(config.hidden, config.gate_penalty, config.gate_anneal) if gated else None
         self.heads = nn.ModuleDict({module_key(id_): self._new_heads(id_, task) for id_, task in tasks.items()})
 
     def forward(self, batch: Any, task_id: str | None = None) -> Any:
@@ -94,9 +97,10 @@ class TrajectoryModel(TaskModel):
             groups = heads.groups(batch)
             raw = [heads.output_decoders(self._run(heads, group.batch)[0]) for group in groups]
             return heads.gathered(batch, groups, raw)
-        final, raw_hints = self._run(heads, batch)
+        final, raw_hints, shares = self._run(heads, batch)
         hints = {f.name: torch.stack([raw[f.name] for raw in raw_hints]) for f in heads.hints}
-        return Predicted(heads.output_decoders(final), hints)
+        penalty = None if self.history is None else self.history.loss(shares[1:], batch.lengths)
+        return Predicted(heads.output_decoders(final), hints, penalty)
 
     def loss(self, batch: TrajectoryBatch, task_id: str | None = None) -> Tensor:
         """Return the sum of the mean losses of all outputs and hints, a scalar float32."""
@@ -113,7 +117,7 @@ class TrajectoryModel(TaskModel):
         if isinstance(heads, SingleShotHeads):
             outputs: dict[str, Tensor] = self(batch, task_id)
             return outputs
-        final, _ = self._run(heads, batch, keep_hints=False)
+        final, *_ = self._run(heads, batch, keep_hints=False)
         raw = heads.output_decoders(final)
         predictions = {}
         for feature in heads.outputs:
@@ -166,8 +170,11 @@ class TrajectoryModel(TaskModel):
 
     def _run(
         self, heads: TaskHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
-    ) -> tuple[DecoderInput, list[dict[str, Tensor]]]:
-        """Return the input of the output decoders, and the raw hints of all steps (or of the last step alone)."""
+    ) -> tuple[DecoderInput, list[dict[str, Tensor]], list[Tensor]]:
+        """Return the input of the output decoders, the raw hints of all steps, and the shares of a gate.
+
+        Without ``keep_hints``, only the raw hints of the last step are returned, and no shares.
+        """
         samples, nodes = len(batch.lengths), batch.num_nodes
         inputs = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
@@ -175,14 +182,18 @@ class TrajectoryModel(TaskModel):
         fixed = StaticInputs(heads.input_encoder.columns(inputs), neighbours, heads.encoders(), {})
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
+        shares: list[Tensor] = []
         final: DecoderInput | None = None
         for t in range(max(1, _length(batch) - 1)):
             fed = self._hints_read(heads, batch, raw_hints[-1] if raw_hints else {}, t)
-            state, now, raw = self.step(heads, fixed, fed, state)
+            before = torch.zeros_like(state) if self.config.history == "forgotten" else state
+            state, now, raw = self.step(heads, fixed, fed, before)
+            if now.step.share is not None and keep_hints:
+                shares.append(now.step.share)
             final = now if final is None else now.where(batch.lengths > t + 1, final)
             raw_hints = [*raw_hints, raw] if keep_hints else [raw]
         assert final is not None
-        return final, raw_hints
+        return final, raw_hints, shares
 
     def step(
         self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
@@ -212,12 +223,18 @@ class TrajectoryModel(TaskModel):
             columns[location] = torch.cat(parts, -1) if parts else before.new_zeros(*shape, 1)
         made = None if torch.compiler.is_compiling() else fixed.made
         neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
-        return Step(
-            NodeVectors(columns[Location.NODE], *encoders[Location.NODE], before, made),
+        read = NodeVectors(columns[Location.NODE], *encoders[Location.NODE], before, made)
+        share = None if self.history is None else self.history(read)
+        if share is not None:
+            read = NodeVectors(read.columns, read.weight, read.bias, share * before, made)
+        step = Step(
+            read,
             PairVectors(columns[Location.EDGE], *encoders[Location.EDGE], made),
             F.linear(columns[Location.GRAPH], *encoders[Location.GRAPH]),
             neighbours,
         )
+        step.share = share
+        return step
 
     def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -26,6 +27,9 @@ class Step:
         graph: ``[B, h]``: the encoded graph.
         neighbours: bool ``[B, n, n]``: whether one node sends messages to another; the diagonal is set.
     """
+
+    share: Tensor | None = None
+    """``[B, n, h]``: the share of the previous states in ``nodes``, from a gate; None without one."""
 
     def __init__(self, nodes: Tensor | NodeVectors, pairs: PairVectors, graph: Tensor, neighbours: Tensor) -> None:
         self._nodes, self.pairs, self.graph, self.neighbours = nodes, pairs, graph, neighbours
@@ -104,6 +108,46 @@ class DenseProcessor(nn.Module):
     def messages(self, step: Step) -> Tensor:
         """Return vectors of pairs for the decoders, ``[B, n, n, h]``."""
         raise NotImplementedError(f"{type(self).__name__} makes no vectors of pairs")
+
+
+class HistoryGate(nn.Module):
+    """The share of the previous states that a step reads (Bohde et al., 2024), almost closed at initialisation.
+
+    Args:
+        hidden: Width h.
+        penalty: Weight of the penalty at the start of training.
+        anneal: Number of training batches in which this weight falls to 0.
+    """
+
+    batches: Tensor
+
+    def __init__(self, hidden: int, penalty: float, anneal: int) -> None:
+        super().__init__()
+        self.penalty, self.anneal = penalty, anneal
+        self.share = linear(2 * hidden, hidden)
+        nn.init.constant_(self.share.bias, _INITIAL_GATE_BIAS)
+        self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, nodes: NodeVectors) -> Tensor:
+        """Return the share of each number of the states of ``nodes``, ``[B, n, h]``."""
+        (logits,) = nodes.project(self.share)
+        return torch.sigmoid(logits)
+
+    def loss(self, shares: Sequence[Tensor], lengths: Tensor) -> Tensor:
+        """Return the penalty of a batch, a scalar, and count the batch if in training.
+
+        Args:
+            shares: The shares of the second step and of all later steps, each ``[B, n, h]``.
+            lengths: int64 ``[B]``: shares after a sample's end do not count.
+        """
+        weight = self.penalty * (1 - self.batches / self.anneal).clamp(min=0)
+        if self.training:
+            self.batches += 1
+        if not shares:
+            return weight.new_zeros(())
+        squares = torch.stack([share.square().mean((1, 2)) for share in shares])
+        running = lengths > torch.arange(2, len(shares) + 2, device=lengths.device).unsqueeze(1)
+        return weight * (squares * running).sum() / running.sum().clamp(min=1)
 
 
 class Gate(nn.Module):
