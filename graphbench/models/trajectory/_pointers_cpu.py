@@ -193,3 +193,79 @@ def triple_score_gradients(
                 back = where_less(zero, value, gradient * load(last, i), zero)
                 store(of_targets, target + i, load(of_targets, target + i) + back)
                 store(of_sources, source + i, load(of_sources, source + i) - back)
+
+
+@kernel
+def triplet_scores(
+    ends: NDArray[np.float32],
+    firsts: NDArray[np.float32],
+    seconds: NDArray[np.float32],
+    last: NDArray[np.float32],
+    nodes: int,
+    scores: NDArray[np.float32],
+) -> None:
+    """Write ``relu(ends[i, j] + firsts[i, k] + seconds[j, k]) . last`` for all triples of nodes.
+
+    Args:
+        ends: [B * n * n * width], as are ``firsts`` and ``seconds``.
+        firsts: See ``ends``.
+        seconds: See ``ends``.
+        last: [width].
+        nodes: n.
+        scores: [B * n * n * n], overwritten.
+    """
+    vectors, zero = last.size // LANES, splat(_ZERO)
+    for row in range(scores.size // (nodes * nodes)):
+        graph = row // nodes
+        for j in range(nodes):
+            pair, other = (row * nodes + j) * vectors, graph * nodes + j
+            for k in range(nodes):
+                first, second, summed = (row * nodes + k) * vectors, (other * nodes + k) * vectors, zero
+                for i in range(vectors):
+                    value = load(ends, pair + i) + load(firsts, first + i) + load(seconds, second + i)
+                    summed = summed + where_less(zero, value, value, zero) * load(last, i)
+                scores[(row * nodes + j) * nodes + k] = total(summed)
+
+
+@kernel
+def triplet_score_gradients(
+    ends: NDArray[np.float32],
+    firsts: NDArray[np.float32],
+    seconds: NDArray[np.float32],
+    last: NDArray[np.float32],
+    nodes: int,
+    gradients: NDArray[np.float32],
+    of_ends: NDArray[np.float32],
+    of_firsts: NDArray[np.float32],
+    of_seconds: NDArray[np.float32],
+    of_last: NDArray[np.float32],
+) -> None:
+    """Add the gradients of :func:`triplet_scores`.
+
+    Args:
+        ends: As in :func:`triplet_scores`, as are ``firsts``, ``seconds``, ``last`` and ``nodes``.
+        firsts: See there.
+        seconds: See there.
+        last: See there.
+        nodes: See there.
+        gradients: [B * n * n * n], the gradients of the scores.
+        of_ends: [B * n * n * width], changed, as are ``of_firsts`` and ``of_seconds``.
+        of_firsts: See ``of_ends``.
+        of_seconds: See ``of_ends``.
+        of_last: [width], changed.
+    """
+    vectors, zero = last.size // LANES, splat(_ZERO)
+    for row in range(gradients.size // (nodes * nodes)):
+        graph = row // nodes
+        for j in range(nodes):
+            pair, other = (row * nodes + j) * vectors, graph * nodes + j
+            for k in range(nodes):
+                first, second = (row * nodes + k) * vectors, (other * nodes + k) * vectors
+                gradient = splat(gradients[(row * nodes + j) * nodes + k])
+                for i in range(vectors):
+                    value = load(ends, pair + i) + load(firsts, first + i) + load(seconds, second + i)
+                    store(of_last, i, load(of_last, i) + gradient * where_less(zero, value, value, zero))
+                    back = where_less(zero, value, gradient * load(last, i), zero)
+                    store(of_ends, pair + i, load(of_ends, pair + i) + back)
+                    store(of_firsts, first + i, load(of_firsts, first + i) + back)
+                    store(of_seconds, second + i, load(of_seconds, second + i) + back)

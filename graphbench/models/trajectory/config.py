@@ -39,6 +39,8 @@ class TrajectoryModelConfig(ArchitectureConfig):
             ``gated``: what a learned gate lets through, which is almost closed at first (G-ForgetNet).
         gate_penalty: gated: weight of the penalty in the loss at the start of training, the mean square of the gate.
         gate_anneal: gated: number of training batches over which the weight of the penalty falls to 0, linearly.
+        edge_pointers: What a pointer from a pair of nodes (i, j) to a node k is decoded from: ``pairs``: the maximum of
+            vectors of (i, j) and of k; ``triplets``: a vector of (i, j, k), which also reads (i, k) and (k, j).
         steps: Number of times that the processor is applied to samples of tasks without hints.
         layers: Number of layers of a processor of sparse graphs within one step. This setting and the following
             settings apply to processors of sparse graphs.
@@ -54,6 +56,7 @@ class TrajectoryModelConfig(ArchitectureConfig):
             "history",
             "gate_penalty",
             "gate_anneal",
+            "edge_pointers",
             "steps",
             "layers",
             "dropout",
@@ -80,6 +83,7 @@ class TrajectoryModelConfig(ArchitectureConfig):
     history: Literal["kept", "forgotten", "gated"] = "kept"
     gate_penalty: float = Field(default=1.0, ge=0)
     gate_anneal: int = Field(default=1000, ge=1)
+    edge_pointers: Literal["pairs", "triplets"] = "pairs"
     steps: int = Field(default=6, ge=1)
     layers: int = Field(default=1, ge=1)
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.base import module_key
 from graphbench.models.fused import is_compiled
 from graphbench.models.layers import full_precision
-from graphbench.models.trajectory.fused import PairSum, pair_scores, triple_scores
+from graphbench.models.trajectory.fused import PairSum, pair_scores, triple_scores, triplet_scores
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import DenseProcessor, Step, pick
 from graphbench.models.trajectory.sinkhorn import log_sinkhorn
@@ -72,7 +73,8 @@ class FeatureDecoder(nn.Module):
     node                    a linear map of the node
     node pointer            linear of max(W1 h_i, W2 h_j + W3 e_ji)
     edge                    the sum of linear maps of both nodes and the pair
-    edge pointer            linear of max(W1 h_i + W2 h_j + W3 e_ij, W4 h_k)
+    edge pointer            linear of max(W1 h_i + W2 h_j + W3 e_ij, W4 h_k); with ``triplets``, linear of
+                            relu(W1 h_i + W2 h_j + W3 e_ij + W4 h_k + W5 e_ik + W6 e_kj)
     graph                   linear maps of the maximum over the nodes and of the graph, summed
     ======================  ========================================================================================
 
@@ -80,9 +82,10 @@ class FeatureDecoder(nn.Module):
         feature: The decoded feature.
         hidden: Width h.
         messages: Whether the processor makes vectors of pairs.
+        triplets: Whether pointers of edges are decoded from triples of nodes.
     """
 
-    def __init__(self, feature: Feature, hidden: int, *, messages: bool) -> None:
+    def __init__(self, feature: Feature, hidden: int, *, messages: bool, triplets: bool = False) -> None:
         super().__init__()
         if feature.location is Location.GRAPH and (feature.is_pointer or feature.kind is Kind.MASK_ONE):
             raise ConfigError(f"output {feature.name!r}: there is no decoder for a {feature.type_name} of the graph")
@@ -100,6 +103,7 @@ class FeatureDecoder(nn.Module):
             self.second, self.pair = linear(3 * hidden, out), linear(wide, out)
         if pointer and feature.location is Location.EDGE:
             self.third = linear(3 * hidden, out)
+        self.sides = nn.ModuleList(linear(wide, out) for _ in range(2 if triplets and self.third is not None else 0))
         self.last = linear(hidden, 1) if pointer else None
 
     def node_maps(self) -> tuple[nn.Linear, ...]:
@@ -134,8 +138,11 @@ class FeatureDecoder(nn.Module):
     def _pairs(self, state: DecoderInput, rows: Tensor, columns: Tensor) -> Tensor:
         """Return the sum of linear maps of row, column and pair, ``[B, n, n, out]``."""
         assert self.pair is not None
-        total = (state.pairs.project(self.pair) + rows.unsqueeze(2)).add_(columns.unsqueeze(1))
-        messages = self._of_messages(state)
+        return self._of_pairs(state, self.pair).add_(rows.unsqueeze(2)).add_(columns.unsqueeze(1))
+
+    def _of_pairs(self, state: DecoderInput, layer: nn.Linear) -> Tensor:
+        """Return a linear map of the pairs, in newly allocated memory, ``[B, n, n, out]``."""
+        total, messages = state.pairs.project(layer), self._of_messages(state, layer)
         return total if messages is None else total.add_(messages)
 
     def _node_pointers(self, state: DecoderInput, sources: Tensor, targets: Tensor) -> Tensor:
@@ -144,7 +151,7 @@ class FeatureDecoder(nn.Module):
         if is_compiled(sources.shape[-1], sources, targets):
             pair = state.pairs.composed(self.pair)
             total = PairSum(state.pairs.columns, pair.weight, targets + pair.bias, -sources)
-            excess_scores = pair_scores(total, self.last.weight[0], self._of_messages(state))
+            excess_scores = pair_scores(total, self.last.weight[0], self._of_messages(state, self.pair))
         else:
             excess = self._pairs(state, targets, -sources).relu_()
             excess_scores = torch.matmul(excess, self.last.weight[0])
@@ -153,14 +160,17 @@ class FeatureDecoder(nn.Module):
     def _edge_pointers(self, state: DecoderInput, rows: Tensor, columns: Tensor, targets: Tensor) -> Tensor:
         assert self.last is not None
         sources = self._pairs(state, rows, columns)
+        if len(self.sides):
+            firsts, seconds = (self._of_pairs(state, side) for side in self.sides)  # type: ignore[arg-type]
+            triples = (sources, firsts + targets.unsqueeze(1), seconds.transpose(1, 2))
+            return relu_of_triples(*triples, self.last.weight[0]) + self.last.bias
         return self.last(sources) + excess_over(sources, targets, self.last.weight[0])  # type: ignore[no-any-return]
 
-    def _of_messages(self, state: DecoderInput) -> Tensor | None:
+    def _of_messages(self, state: DecoderInput, layer: nn.Linear) -> Tensor | None:
         """Return a linear map of the processor's messages, ``[B, n, n, out]``; None if it makes none."""
-        assert self.pair is not None
         if not self.reads_messages:
             return None
-        weight = self.pair.weight[:, len(state.pairs.bias) :]
+        weight = layer.weight[:, len(state.pairs.bias) :]
         return F.linear(state.messages.to(weight.dtype), weight)
 
 
@@ -194,6 +204,33 @@ def excess_over(sources: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
     return torch.cat(parts).view(*sources.shape[:3], -1)
 
 
+def relu_of_triples(ends: Tensor, firsts: Tensor, seconds: Tensor, weight: Tensor) -> Tensor:
+    """Return ``relu(ends[b, i, j] + firsts[b, i, k] + seconds[b, j, k]) @ weight``, ``[B, n, n, n]``.
+
+    Vectors of triples are computed for a few rows i at a time, and computed again in the backward pass.
+
+    Args:
+        ends: ``[B, n, n, h]``, as are ``firsts`` and ``seconds``.
+        firsts: See ``ends``.
+        seconds: See ``ends``.
+        weight: ``[h]``.
+    """
+
+    def rows(ends: Tensor, firsts: Tensor, seconds: Tensor, weight: Tensor) -> Tensor:
+        total = ends.unsqueeze(3) + firsts.unsqueeze(2) + seconds.unsqueeze(1)
+        return torch.matmul(total.relu_(), weight)
+
+    samples, nodes, _, hidden = ends.shape
+    if is_compiled(hidden, ends, firsts, seconds):
+        return triplet_scores(ends, firsts, seconds, weight)
+    chunk = max(1, cells_at_once(ends.device) // (samples * nodes * nodes * hidden))
+    pieces = zip(torch.split(ends, chunk, 1), torch.split(firsts, chunk, 1), strict=True)
+    if torch.is_grad_enabled() and ends.requires_grad:
+        saved: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
+        return torch.cat([checkpoint(rows, *piece, seconds, weight, **saved) for piece in pieces], 1)
+    return torch.cat([rows(*piece, seconds, weight) for piece in pieces], 1)
+
+
 class Decoders(nn.Module):
     """The decoders of several features; a permutation has a second decoder for the first node.
 
@@ -201,17 +238,26 @@ class Decoders(nn.Module):
         features: The decoded features.
         hidden: Width h.
         messages: Whether the processor makes vectors of pairs.
+        triplets: Whether pointers of edges are decoded from triples of nodes.
         permutations: Whether permutations are decoded as such; else as pointers.
     """
 
-    def __init__(self, features: Sequence[Feature], hidden: int, *, messages: bool, permutations: bool = False) -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        hidden: int,
+        *,
+        messages: bool,
+        triplets: bool = False,
+        permutations: bool = False,
+    ) -> None:
         super().__init__()
         self.features = tuple(features)
         self.permutations = permutations
         heads = [head_of(f) for f in features if permutations and f.kind is Kind.PERMUTATION]
         self.decoded = (*self.features, *heads)
         self.decoders = nn.ModuleDict(
-            {module_key(f.name): FeatureDecoder(f, hidden, messages=messages) for f in self.decoded}
+            {module_key(f.name): FeatureDecoder(f, hidden, messages=messages, triplets=triplets) for f in self.decoded}
         )
         self.read_messages = messages and any(d.pair is not None for d in self.decoders.values())
 

@@ -73,6 +73,20 @@ def triple_scores(sources: Tensor, targets: Tensor, last: Tensor) -> Tensor:
     return scores
 
 
+def triplet_scores(ends: Tensor, firsts: Tensor, seconds: Tensor, last: Tensor) -> Tensor:
+    """Return ``relu(ends[i, j] + firsts[i, k] + seconds[j, k]) . last`` for all triples of nodes, float32 [B, n, n, n].
+
+    Args:
+        ends: float32 [B, n, n, h], as are ``firsts`` and ``seconds``.
+        firsts: See ``ends``.
+        seconds: See ``ends``.
+        last: float32 [h].
+    """
+    tensors = (ends.contiguous(), firsts.contiguous(), seconds.contiguous(), last.contiguous())
+    scores: Tensor = _TripletScores.apply(*tensors)  # type: ignore[no-untyped-call]
+    return scores
+
+
 class _Received(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -156,6 +170,30 @@ class _TripleScores(torch.autograd.Function):
         gradients = tuple(torch.zeros_like(tensor) for tensor in tensors)
         arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(gradient.contiguous()), *map(_flat, gradients)]
         triple_score_gradients(*arguments)
+        return gradients
+
+
+class _TripletScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        from graphbench.models.trajectory import _pointers_cpu
+
+        ctx.save_for_backward(*tensors)
+        samples, nodes = tensors[0].shape[:2]
+        scores = tensors[0].new_empty(samples, nodes, nodes, nodes)
+        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(scores)]
+        _pointers_cpu.triplet_scores(*arguments)
+        return scores
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        from graphbench.models.trajectory._pointers_cpu import triplet_score_gradients
+
+        tensors, nodes = ctx.saved_tensors, gradient.shape[1]
+        gradients = tuple(torch.zeros_like(tensor) for tensor in tensors)
+        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(gradient.contiguous()), *map(_flat, gradients)]
+        triplet_score_gradients(*arguments)
         return gradients
 
 

@@ -43,8 +43,9 @@ class TaskHeads(nn.Module):
         xavier = config.encoder_init == "xavier_on_scalars"
         self.input_encoder = Encoder(self.inputs, config.hidden)
         self.hint_encoder = Encoder(fed, config.hidden, xavier_on_scalars=xavier)
-        self.hint_decoders = Decoders(self.hints, config.hidden, messages=messages)
-        self.output_decoders = Decoders(self.outputs, config.hidden, messages=messages, permutations=permutations)
+        read = {"messages": messages, "triplets": config.edge_pointers == "triplets"}
+        self.hint_decoders = Decoders(self.hints, config.hidden, **read)
+        self.output_decoders = Decoders(self.outputs, config.hidden, permutations=permutations, **read)
 
     def encoders(self) -> dict[Location, tuple[Tensor, Tensor]]:
         """Return the encoders of inputs and hints side by side: weights ``[h, F]`` and biases ``[h]`` by location.

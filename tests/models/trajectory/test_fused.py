@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphbench.models.trajectory.fused import PairSum, pair_scores, received, triple_scores
+from graphbench.models.trajectory.fused import PairSum, pair_scores, received, triple_scores, triplet_scores
 
 
 def leaf(*shape):
@@ -80,3 +80,15 @@ def test_triple_scores(samples, nodes, width):
     sources, targets, last = leaf(samples, nodes, nodes, width), leaf(samples, nodes, width), leaf(width)
     expected = torch.relu(targets[:, None, None] - sources.unsqueeze(3)) @ last
     assert_same_with_gradients(triple_scores(sources, targets, last), expected, [sources, targets, last])
+
+
+@pytest.mark.parametrize(("samples", "nodes", "width"), [(3, 5, 32), (1, 1, 16)])
+def test_triplet_scores(samples, nodes, width):
+    ends, firsts, seconds = (leaf(samples, nodes, nodes, width) for _ in range(3))
+    last = leaf(width)
+    expected = torch.empty(samples, nodes, nodes, nodes)
+    for i in range(nodes):
+        for j in range(nodes):
+            for k in range(nodes):
+                expected[:, i, j, k] = torch.relu(ends[:, i, j] + firsts[:, i, k] + seconds[:, j, k]) @ last
+    assert_same_with_gradients(triplet_scores(ends, firsts, seconds, last), expected, [ends, firsts, seconds, last])
