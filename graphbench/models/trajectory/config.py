@@ -15,8 +15,8 @@ class TrajectoryModelConfig(ArchitectureConfig):
     Attributes:
         kind: Always ``trajectory``, which selects this kind of model.
         processor: A processor of dense pairs of nodes (``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``,
-            ``triplet_gmpnn``, ``gat``, ``gatv2``, ``deepsets``, ``memnet``), or a processor of sparse graphs (for
-            example ``gin`` or ``gt``), which is applied to the neighbours of each step.
+            ``triplet_gmpnn``, ``gat``, ``gatv2``, ``deepsets``, ``memnet``, ``pairs``), or a processor of sparse graphs
+            (for example ``gin`` or ``gt``), which is applied to the neighbours of each step.
         hidden: Width ``h`` of all vectors.
         heads: Attention heads (gat, gatv2, gt); must divide ``hidden``.
         nb_triplet_features: Width of the triplets' features.
@@ -42,8 +42,8 @@ class TrajectoryModelConfig(ArchitectureConfig):
         edge_pointers: What a pointer from a pair of nodes (i, j) to a node k is decoded from: ``pairs``: the maximum of
             vectors of (i, j) and of k; ``triplets``: a vector of (i, j, k), which also reads (i, k) and (k, j).
         steps: Number of times that the processor is applied to samples of tasks without hints.
-        layers: Number of layers of a processor of sparse graphs within one step. This setting and the following
-            settings apply to processors of sparse graphs.
+        layers: Number of layers of a processor of sparse graphs within one step, or of rounds of ``pairs``. The
+            following settings apply to processors of sparse graphs; ``pairs`` also reads ``options``.
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks.
         stochastic_depth: gt: see ``ModelConfig``.

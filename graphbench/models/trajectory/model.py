@@ -183,11 +183,14 @@ class TrajectoryModel(TaskModel):
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
         shares: list[Tensor] = []
+        kept: Tensor | None = None
         final: DecoderInput | None = None
         for t in range(max(1, _length(batch) - 1)):
             fed = self._hints_read(heads, batch, raw_hints[-1] if raw_hints else {}, t)
             before = torch.zeros_like(state) if self.config.history == "forgotten" else state
-            state, now, raw = self.step(heads, fixed, fed, before)
+            forgets = final is None or self.config.history == "forgotten"
+            state, now, raw = self.step(heads, fixed, fed, before, None if forgets else kept)
+            kept = now.step.pair_states
             if now.step.share is not None and keep_hints:
                 shares.append(now.step.share)
             final = now if final is None else now.where(batch.lengths > t + 1, final)
@@ -196,7 +199,12 @@ class TrajectoryModel(TaskModel):
         return final, raw_hints, shares
 
     def step(
-        self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
+        self,
+        heads: TaskHeads,
+        fixed: StaticInputs,
+        fed: Mapping[str, Tensor],
+        before: Tensor,
+        pair_states: Tensor | None = None,
     ) -> tuple[Tensor, DecoderInput, dict[str, Tensor]]:
         """Return the state after a step, the input of the decoders, and the raw hints.
 
@@ -205,8 +213,10 @@ class TrajectoryModel(TaskModel):
             fixed: The inputs.
             fed: Hint name -> dense form.
             before: The state before the step, ``[B, n, h]``.
+            pair_states: The states of pairs before the step, ``[B, n, n, h]``, of processors that keep them.
         """
         step = self._read(heads, fixed, fed, before)
+        step.pair_states = pair_states
         after = self.processor(step)
         require_shape(self.processor, self.config.processor, "nodes", after, before.shape)
         after = after.float()

@@ -31,6 +31,10 @@ class Step:
     share: Tensor | None = None
     """``[B, n, h]``: the share of the previous states in ``nodes``, from a gate; None without one."""
 
+    pair_states: Tensor | None = None
+    """``[B, n, n, h]``: states of pairs that a processor keeps: it reads the previous ones, None in the first step, and
+    writes the new ones here; None for processors that keep none."""
+
     def __init__(self, nodes: Tensor | NodeVectors, pairs: PairVectors, graph: Tensor, neighbours: Tensor) -> None:
         self._nodes, self.pairs, self.graph, self.neighbours = nodes, pairs, graph, neighbours
         self._full = nodes if isinstance(nodes, Tensor) else None
@@ -76,7 +80,10 @@ class Step:
         else:
             nodes = pick(chosen, self.nodes, other.nodes)
         neighbours = pick(chosen, self.neighbours, other.neighbours)
-        return Step(nodes, pairs, pick(chosen, self.graph, other.graph), neighbours)
+        step = Step(nodes, pairs, pick(chosen, self.graph, other.graph), neighbours)
+        if self.pair_states is not None and other.pair_states is not None:
+            step.pair_states = pick(chosen, self.pair_states, other.pair_states)
+        return step
 
 
 def pick(chosen: Tensor, values: Tensor, other: Tensor) -> Tensor:
