@@ -13,18 +13,28 @@ SETTINGS = {
     "step": "loss, gradients and an Adam update: batch 32, hidden 128, 16 nodes, one thread, best of the repeats",
     "port": "the same model with the reference's formulas term by term: vectors of all pairs made before every linear "
     "map of them, all triples of nodes in one tensor, pointers as a maximum of two tensors; loop and losses are ours",
-    "algorithm": "dijkstra: a batch has 17 steps at most, of which 16 run the processor",
+    "algorithm": "dijkstra, where no row names another: a batch has 17 steps at most, of which 16 run the processor",
+}
+CASES = {  # row -> processor, algorithm, hidden
+    "mpnn: training step": ("mpnn", "dijkstra", 128),
+    "triplet_gmpnn: training step": ("triplet_gmpnn", "dijkstra", 128),
+    "mpnn, 64 wide, depth-first search: training step": ("mpnn", "dfs", 64),
 }
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
     """Yield the rows of ``trajectories.json``."""
-    for processor in ("mpnn", "triplet_gmpnn"):
-        arguments: dict[str, Any] = {"processor": processor, "repeats": sizes(8, 1)}
+    for what, (processor, algorithm, hidden) in CASES.items():
+        arguments: dict[str, Any] = {
+            "processor": processor,
+            "algorithm": algorithm,
+            "hidden": hidden,
+            "repeats": sizes(8, 1),
+        }
         ours = in_fresh_process("benchmarks.trajectories:step", port=False, **arguments).value
         port = in_fresh_process("benchmarks.trajectories:step", port=True, **arguments).value
         yield Row(
-            f"{processor}: training step",
+            what,
             "ms",
             1e3 * ours["seconds"],
             1e3 * port["seconds"],
@@ -36,7 +46,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         )
 
 
-def step(processor: str, port: bool, repeats: int) -> dict[str, float]:
+def step(processor: str, algorithm: str, hidden: int, port: bool, repeats: int) -> dict[str, float]:
     """Return the best time of a training step, the processor steps in it, and the first loss."""
     import numpy as np
     import torch
@@ -51,10 +61,11 @@ def step(processor: str, port: bool, repeats: int) -> dict[str, float]:
     torch.set_num_threads(1)
     if port:
         _make_everything()
-    about = card("clrs/dijkstra")
+    about = card(f"clrs/{algorithm}")
     batch = batch_of_samples(draw_samples(about, "train", np.arange(32)), about.features)
     torch.manual_seed(0)
-    config = TrajectoryModelConfig(processor=processor, random_positions=False, constant_hints_as_inputs=False)
+    rule: dict[str, Any] = {"random_positions": False, "constant_hints_as_inputs": False}
+    config = TrajectoryModelConfig(processor=processor, hidden=hidden, **rule)
     model = TrajectoryModel(config, {about.id: TaskFeatures.of(about)})
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     seconds, losses = [], []
@@ -90,22 +101,24 @@ def _make_everything() -> None:
         total = total + self.pair(full(step.pairs)) + self.graph(step.graph)[:, None, None]
         return self.outer(torch.relu(self.inner(torch.relu(total)))).max(1).values  # type: ignore[no-any-return]
 
-    def triplets(self: Any, nodes: Tensor, pairs: Any, graph: Tensor) -> Tensor:
-        i, j, k = (corner(nodes) for corner in self.corners)
-        ij, ik, jk = (side(full(pairs)) for side in self.sides)
+    def triplets(self: Any, step: Any) -> Tensor:
+        i, j, k = (corner(step.nodes) for corner in self.corners)
+        ij, ik, jk = (side(full(step.pairs)) for side in self.sides)
         total = i[:, :, None, None] + j[:, None, :, None] + k[:, None, None]
-        total = total + ij[:, :, :, None] + ik[:, :, None] + jk[:, None] + self.of_graph(graph)[:, None, None, None]
+        total = (
+            total + ij[:, :, :, None] + ik[:, :, None] + jk[:, None] + self.of_graph(step.graph)[:, None, None, None]
+        )
         return total.max(1).values  # type: ignore[no-any-return]
 
-    def messages(self: Any, nodes: Tensor, pairs: Any, graph: Tensor) -> Tensor:
-        return torch.relu(self.widen(self.triplets(nodes, pairs, graph)))
+    def messages(self: Any, step: Any) -> Tensor:
+        return torch.relu(self.widen(self.triplets(step)))
 
-    def node_pointers(self: Any, state: Any) -> Tensor:
+    def node_pointers(self: Any, state: Any, sources: Tensor, targets: Tensor) -> Tensor:
         pairs = full(state.pairs)
         if self.reads_messages:
             pairs = torch.cat([pairs, state.messages], -1)
-        targets = self.second(state.nodes).unsqueeze(1) + self.pair(pairs).transpose(1, 2)
-        return self.last(torch.maximum(self.first(state.nodes).unsqueeze(2), targets)).squeeze(-1)  # type: ignore[no-any-return]
+        both = targets.unsqueeze(1) + self.pair(pairs).transpose(1, 2)
+        return self.last(torch.maximum(sources.unsqueeze(2), both)).squeeze(-1)  # type: ignore[no-any-return]
 
     changes: dict[Any, dict[str, Any]] = {
         PairVectors: {"project": project, "full": full},

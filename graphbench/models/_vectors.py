@@ -186,6 +186,21 @@ def where_less(typing_context: Any, left: Any, right: Any, chosen: Any, other: A
     return chosen(left, right, chosen, other), generate
 
 
+@intrinsic
+def total(typing_context: Any, vector: Any) -> Any:
+    """Return the sum of a vector's numbers, added in an order of the processor's choice."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = _llvm_type(vector.dtype)
+        name = f"llvm.vector.reduce.fadd.v{LANES}f{vector.dtype.bitwidth}"
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(kind.element, [kind.element, kind]), name
+        )
+        return builder.call(function, [ir.Constant(kind.element, 0.0), args[0]], fastmath=("reassoc",))
+
+    return vector.dtype(vector), generate
+
+
 @inner
 def empty_vectors(count: int) -> NDArray[np.float32]:
     """Return an uninitialised float32 [count, LANES] that begins a cache line: vectors across two lines are slow."""

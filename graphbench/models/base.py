@@ -71,10 +71,12 @@ class Predicted:
     Attributes:
         outputs: Output name -> raw values ``[B, ...]``; permutations also have an entry ``<name>_mask``.
         hints: Hint name -> raw values of all steps ``[T - 1, B, ...]``; empty where hints are ignored.
+        penalty: A further term of the loss, a scalar; None if the model has none.
     """
 
     outputs: dict[str, Tensor]
     hints: dict[str, Tensor]
+    penalty: Tensor | None = None
 
 
 class TaskModel(nn.Module):

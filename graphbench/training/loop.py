@@ -242,17 +242,19 @@ class TrainingLoop:
     def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Add the gradients of this process's micro-batches, and return its part of the batch's loss.
 
-        A micro-batch counts by its share of the terms of the whole batch.
+        A micro-batch counts by its share of the terms of the whole batch. A model's penalty has no terms to count, so
+        it is averaged over the micro-batches.
         """
         task, device = self.runs[id_].task, self.world.device
         whole = len(parts) == self.world.size == 1
         shares = [{}] if whole else self._shares(id_, [task.loss_weights(part) for part in parts])
+        even = 1 / max(len(parts) * self.world.size, 1)
         total = torch.zeros((), device=device)
         for part, share in zip(parts, shares, strict=True):
             with matrix_products(self.precision):
                 losses = self._losses(id_, self._on_device(id_, part))
                 if not whole:
-                    losses = {name: loss * share[name] for name, loss in losses.items()}
+                    losses = {name: loss * share.get(name, even) for name, loss in losses.items()}
                 loss = weighted_sum(losses, task.card.task.weights)
                 loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()

@@ -1,16 +1,18 @@
 """Encoders, which map the features of a step in dense form to node, pair and graph vectors.
 
-The sum of one linear map per feature is one linear map of the concatenated features. Vectors of pairs are never
-computed: a linear function of these vectors is composed with the encoder (``PairVectors.project``), so that its cost
-grows with the few features instead of the hidden width.
+The sum of one linear map per feature is one linear map of the concatenated features. Vectors of nodes and pairs are
+seldom computed: a linear function of these vectors is composed with the encoder (``NodeVectors.project``,
+``PairVectors.project``), so that its cost grows with the few features instead of the hidden width.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location
@@ -39,7 +41,89 @@ def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
     return one_hot
 
 
-class PairVectors:
+class Composition(NamedTuple):
+    """Several linear maps side by side, composed with an encoder: ``columns @ weight + states @ rest + bias``.
+
+    Attributes:
+        weight: ``[F, out]``, for the columns of the encoder.
+        bias: ``[out]``.
+        rest: ``[r, out]``, for the inputs after the first h, which the encoder does not make.
+        widths: The outputs of each map.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    rest: Tensor
+    widths: tuple[int, ...]
+
+
+Compositions = dict[tuple[int, ...], Composition]
+"""Compositions that steps have in common, by the addresses of their modules; a model makes them once for a batch."""
+
+
+class Encoded:
+    """Vectors as a linear function of few columns.
+
+    Attributes:
+        columns: ``[..., F]``.
+        weight: ``[h, F]``.
+        bias: ``[h]``.
+        made: The compositions that earlier steps have made; None where every step makes its own.
+    """
+
+    def __init__(self, columns: Tensor, weight: Tensor, bias: Tensor, made: Compositions | None = None) -> None:
+        self.columns, self.weight, self.bias, self.made = columns, weight, bias, made
+
+    def composed(self, *linears: nn.Linear) -> Composition:
+        """Return linear maps whose first h inputs are these vectors, composed with the encoder."""
+        key = (id(self.weight), *map(id, linears))
+        if self.made is not None and key in self.made:
+            return self.made[key]
+        width = len(self.bias)
+        weight, bias = (torch.cat([getattr(linear, name) for linear in linears]) for name in ("weight", "bias"))
+        first, rest = weight[:, :width], weight[:, width:].t()
+        widths = tuple(linear.out_features for linear in linears)
+        composition = Composition(self.weight.t() @ first.t(), first @ self.bias + bias, rest, widths)
+        if self.made is not None:
+            self.made[key] = composition
+        return composition
+
+
+class NodeVectors(Encoded):
+    """Encoded nodes beside states of nodes, ``[B, n, h + r]``.
+
+    Args:
+        columns: ``[B, n, F]``.
+        weight: ``[h, F]``.
+        bias: ``[h]``.
+        states: ``[B, n, r]``.
+        made: See :class:`Encoded`.
+    """
+
+    def __init__(
+        self, columns: Tensor, weight: Tensor, bias: Tensor, states: Tensor, made: Compositions | None = None
+    ) -> None:
+        super().__init__(columns, weight, bias, made)
+        self.states = states
+
+    def project(self, *linears: nn.Linear) -> tuple[Tensor, ...]:
+        """Return each of the linear maps of the vectors, ``[B, n, out]``."""
+        composition = self.composed(*linears)
+        encoded = thin_linear(self.columns, composition.weight, composition.bias)
+        total = encoded + F.linear(self.states, composition.rest.t())
+        return torch.split(total, list(composition.widths), -1)
+
+    def full(self) -> Tensor:
+        """Return the vectors ``[B, n, h + r]``."""
+        encoded = thin_linear(self.columns, self.weight.t().contiguous(), self.bias)
+        return torch.cat([encoded, self.states.to(encoded.dtype)], -1)
+
+    def beside(self, states: Tensor) -> NodeVectors:
+        """Return these vectors with further states ``[B, n, s]`` behind the ones that they have."""
+        return NodeVectors(self.columns, self.weight, self.bias, torch.cat([self.states, states], -1), self.made)
+
+
+class PairVectors(Encoded):
     """Vectors of all pairs of nodes, as a linear function of few columns.
 
     Attributes:
@@ -48,17 +132,14 @@ class PairVectors:
         bias: ``[h]``.
     """
 
-    def __init__(self, columns: Tensor, weight: Tensor, bias: Tensor) -> None:
-        self.columns, self.weight, self.bias = columns, weight, bias
-
     def project(self, linear: nn.Linear) -> Tensor:
         """Return ``linear`` of the vectors, ``[B, n, n, out]``; only the first h of its input columns are used."""
-        pair_weight = linear.weight[:, : len(self.bias)]
-        return thin_linear(self.columns, self.weight.t() @ pair_weight.t(), pair_weight @ self.bias + linear.bias)
+        composition = self.composed(linear)
+        return thin_linear(self.columns, composition.weight, composition.bias)
 
     def loops(self) -> PairVectors:
         """Return the vectors of the pairs (v, v), with columns ``[B, n, F]``."""
-        return PairVectors(self.columns.diagonal(dim1=1, dim2=2).transpose(1, 2), self.weight, self.bias)
+        return PairVectors(self.columns.diagonal(dim1=1, dim2=2).transpose(1, 2), self.weight, self.bias, self.made)
 
     def at(self, graphs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return the vectors ``[P, h]`` of pairs, given by graph, row and column, each int64 ``[P]``."""

@@ -35,6 +35,7 @@ class TaskHeads(nn.Module):
         self, config: TrajectoryModelConfig, features: Sequence[Feature], *, messages: bool, permutations: bool
     ) -> None:
         super().__init__()
+        self.hidden = config.hidden
         self.inputs = select(features, Stage.INPUT)
         self.hints = select(features, Stage.HINT) if config.hint_mode != "none" else ()
         self.outputs = select(features, Stage.OUTPUT)
@@ -42,8 +43,25 @@ class TaskHeads(nn.Module):
         xavier = config.encoder_init == "xavier_on_scalars"
         self.input_encoder = Encoder(self.inputs, config.hidden)
         self.hint_encoder = Encoder(fed, config.hidden, xavier_on_scalars=xavier)
-        self.hint_decoders = Decoders(self.hints, config.hidden, messages=messages)
-        self.output_decoders = Decoders(self.outputs, config.hidden, messages=messages, permutations=permutations)
+        read = {"messages": messages, "triplets": config.edge_pointers == "triplets"}
+        self.hint_decoders = Decoders(self.hints, config.hidden, **read)
+        self.output_decoders = Decoders(self.outputs, config.hidden, permutations=permutations, **read)
+
+    def encoders(self) -> dict[Location, tuple[Tensor, Tensor]]:
+        """Return the encoders of inputs and hints side by side: weights ``[h, F]`` and biases ``[h]`` by location.
+
+        A location without features has one column of weights, which are 0.
+        """
+        zeros = next(self.parameters()).new_zeros(self.hidden)
+        joined = {}
+        for location in Location:
+            maps = [
+                m for m in (self.input_encoder.linear(location), self.hint_encoder.linear(location)) if m is not None
+            ]
+            weights: list[Tensor] = [*(linear.weight for linear in maps)] or [zeros.unsqueeze(1)]
+            biases: list[Tensor] = [*(linear.bias for linear in maps)] or [zeros]
+            joined[location] = (torch.cat(weights, -1), torch.stack(biases).sum(0))
+        return joined
 
 
 class SingleShotHeads(TaskHeads):

@@ -15,10 +15,11 @@ from graphbench.models.trajectory.decoders import head_of
 from graphbench.models.trajectory.sinkhorn import cyclic_form
 
 HINT = "hint:"  # prefix of the names of hints among the losses
+PENALTY = "penalty:"  # of the model, beside the losses of features
 
 
 def trace_losses(predicted: Predicted, batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
-    """Return the mean loss of every output, then of every hint that was predicted, as ``hint:<name>``.
+    """Return the mean loss of every output, of every hint that was predicted, as ``hint:<name>``, and the penalty.
 
     The loss of a permutation is the sum of the losses of its order and of its first node. A batch of trajectories of
     one step has no hint to predict: the losses of its hints are 0.
@@ -39,6 +40,8 @@ def trace_losses(predicted: Predicted, batch: TrajectoryBatch, features: Sequenc
         if feature.name in predicted.hints:
             raw, truth = predicted.hints[feature.name].float(), batch.hints[feature.name]
             losses[HINT + feature.name] = hint_loss(feature, raw[: len(truth) - 1], truth, batch.lengths)
+    if predicted.penalty is not None:
+        losses[PENALTY] = predicted.penalty
     return losses
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Kind, Location, Stage, select
@@ -19,10 +20,11 @@ from graphbench.models.processors import Processor, processor_class, require_sha
 from graphbench.models.trajectory.adapter import SparseAdapter
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import DecoderInput, head_of, postprocessed, postprocessed_order, soften
-from graphbench.models.trajectory.encoders import PairVectors, adjacency, dense
+from graphbench.models.trajectory.encoders import Compositions, NodeVectors, PairVectors, adjacency, dense
 from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
+from graphbench.models.trajectory.processors.base import HistoryGate
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -39,10 +41,14 @@ class StaticInputs:
     Attributes:
         columns: The inputs' columns by location.
         neighbours: bool ``[B, n, n]``: the neighbours according to the inputs; the diagonal is set.
+        encoders: The encoders of inputs and hints side by side, by location.
+        made: Linear maps that the steps have composed so far.
     """
 
     columns: dict[Location, Tensor]
     neighbours: Tensor
+    encoders: Mapping[Location, tuple[Tensor, Tensor]]
+    made: Compositions
 
 
 class TrajectoryModel(TaskModel):
@@ -68,6 +74,8 @@ class TrajectoryModel(TaskModel):
         self.rules = {id_: input_rule(config, task) for id_, task in tasks.items()}
         kind = processor_class(config.processor, "dense", "sparse")
         self.processor: DenseProcessor = SparseAdapter(config, kind) if issubclass(kind, Processor) else kind(config)
+        gated = config.history == "gated"
+        self.history = HistoryGate(config.hidden, config.gate_penalty, config.gate_anneal) if gated else None
         self.heads = nn.ModuleDict({module_key(id_): self._new_heads(id_, task) for id_, task in tasks.items()})
 
     def forward(self, batch: Any, task_id: str | None = None) -> Any:
@@ -89,9 +97,10 @@ class TrajectoryModel(TaskModel):
             groups = heads.groups(batch)
             raw = [heads.output_decoders(self._run(heads, group.batch)[0]) for group in groups]
             return heads.gathered(batch, groups, raw)
-        final, raw_hints = self._run(heads, batch)
+        final, raw_hints, shares = self._run(heads, batch)
         hints = {f.name: torch.stack([raw[f.name] for raw in raw_hints]) for f in heads.hints}
-        return Predicted(heads.output_decoders(final), hints)
+        penalty = None if self.history is None else self.history.loss(shares[1:], batch.lengths)
+        return Predicted(heads.output_decoders(final), hints, penalty)
 
     def loss(self, batch: TrajectoryBatch, task_id: str | None = None) -> Tensor:
         """Return the sum of the mean losses of all outputs and hints, a scalar float32."""
@@ -108,7 +117,7 @@ class TrajectoryModel(TaskModel):
         if isinstance(heads, SingleShotHeads):
             outputs: dict[str, Tensor] = self(batch, task_id)
             return outputs
-        final, _ = self._run(heads, batch, keep_hints=False)
+        final, *_ = self._run(heads, batch, keep_hints=False)
         raw = heads.output_decoders(final)
         predictions = {}
         for feature in heads.outputs:
@@ -161,25 +170,41 @@ class TrajectoryModel(TaskModel):
 
     def _run(
         self, heads: TaskHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
-    ) -> tuple[DecoderInput, list[dict[str, Tensor]]]:
-        """Return the input of the output decoders, and the raw hints of all steps (or of the last step alone)."""
+    ) -> tuple[DecoderInput, list[dict[str, Tensor]], list[Tensor]]:
+        """Return the input of the output decoders, the raw hints of all steps, and the shares of a gate.
+
+        Without ``keep_hints``, only the raw hints of the last step are returned, and no shares.
+        """
         samples, nodes = len(batch.lengths), batch.num_nodes
         inputs = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        fixed = StaticInputs(heads.input_encoder.columns(inputs), _either(loops, adjacency(heads.inputs, inputs)))
+        neighbours = _either(loops, adjacency(heads.inputs, inputs))
+        fixed = StaticInputs(heads.input_encoder.columns(inputs), neighbours, heads.encoders(), {})
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
+        shares: list[Tensor] = []
+        kept: Tensor | None = None
         final: DecoderInput | None = None
         for t in range(max(1, _length(batch) - 1)):
             fed = self._hints_read(heads, batch, raw_hints[-1] if raw_hints else {}, t)
-            state, now, raw = self.step(heads, fixed, fed, state)
+            before = torch.zeros_like(state) if self.config.history == "forgotten" else state
+            forgets = final is None or self.config.history == "forgotten"
+            state, now, raw = self.step(heads, fixed, fed, before, None if forgets else kept)
+            kept = now.step.pair_states
+            if now.step.share is not None and keep_hints:
+                shares.append(now.step.share)
             final = now if final is None else now.where(batch.lengths > t + 1, final)
             raw_hints = [*raw_hints, raw] if keep_hints else [raw]
         assert final is not None
-        return final, raw_hints
+        return final, raw_hints, shares
 
     def step(
-        self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
+        self,
+        heads: TaskHeads,
+        fixed: StaticInputs,
+        fed: Mapping[str, Tensor],
+        before: Tensor,
+        pair_states: Tensor | None = None,
     ) -> tuple[Tensor, DecoderInput, dict[str, Tensor]]:
         """Return the state after a step, the input of the decoders, and the raw hints.
 
@@ -188,18 +213,38 @@ class TrajectoryModel(TaskModel):
             fixed: The inputs.
             fed: Hint name -> dense form.
             before: The state before the step, ``[B, n, h]``.
+            pair_states: The states of pairs before the step, ``[B, n, n, h]``, of processors that keep them.
         """
-        hints = heads.hint_encoder.columns(fed)
-        nodes = self._encoded(heads, Location.NODE, fixed, hints, before)
-        graph = self._encoded(heads, Location.GRAPH, fixed, hints, before[:, 0])
-        pairs = self._pairs(heads, fixed.columns, hints, len(before), before.shape[1])
-        neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
-        joined = torch.cat([nodes, before], -1)
-        after = self.processor(Step(joined, pairs, graph, neighbours))
+        step = self._read(heads, fixed, fed, before)
+        step.pair_states = pair_states
+        after = self.processor(step)
         require_shape(self.processor, self.config.processor, "nodes", after, before.shape)
         after = after.float()
-        now = DecoderInput(torch.cat([joined, after], -1), pairs, graph, self.processor)
+        now = DecoderInput(step, after, self.processor)
         return after, now, heads.hint_decoders(now)
+
+    def _read(self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor) -> Step:
+        """Return the vectors that the processor reads."""
+        hints, encoders, (samples, nodes, _) = heads.hint_encoder.columns(fed), fixed.encoders, before.shape
+        shapes = {Location.NODE: (samples, nodes), Location.EDGE: (samples, nodes, nodes), Location.GRAPH: (samples,)}
+        columns = {}
+        for location, shape in shapes.items():
+            parts = [part[location] for part in (fixed.columns, hints) if location in part]
+            columns[location] = torch.cat(parts, -1) if parts else before.new_zeros(*shape, 1)
+        made = None if torch.compiler.is_compiling() else fixed.made
+        neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
+        read = NodeVectors(columns[Location.NODE], *encoders[Location.NODE], before, made)
+        share = None if self.history is None else self.history(read)
+        if share is not None:
+            read = NodeVectors(read.columns, read.weight, read.bias, share * before, made)
+        step = Step(
+            read,
+            PairVectors(columns[Location.EDGE], *encoders[Location.EDGE], made),
+            F.linear(columns[Location.GRAPH], *encoders[Location.GRAPH]),
+            neighbours,
+        )
+        step.share = share
+        return step
 
     def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
@@ -223,41 +268,6 @@ class TrajectoryModel(TaskModel):
             truth = dense(feature, batch.hints[feature.name][t], nodes)
             predicted[feature.name] = torch.where(forced.view(-1, *[1] * (value.dim() - 1)), truth, value)
         return predicted
-
-    def _encoded(
-        self, heads: TaskHeads, location: Location, fixed: StaticInputs, hints: Mapping[Location, Tensor], like: Tensor
-    ) -> Tensor:
-        """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``; without features, zeros shaped as ``like``."""
-        total: Tensor | None = None
-        for columns, encoder in ((fixed.columns, heads.input_encoder), (hints, heads.hint_encoder)):
-            linear = encoder.linear(location)
-            if linear is not None:
-                part = linear(columns[location])
-                total = part if total is None else total + part
-        return torch.zeros_like(like) if total is None else total
-
-    def _pairs(
-        self,
-        heads: TaskHeads,
-        fixed: Mapping[Location, Tensor],
-        hints: Mapping[Location, Tensor],
-        samples: int,
-        nodes: int,
-    ) -> PairVectors:
-        columns: list[Tensor] = []
-        weights: list[Tensor] = []
-        bias: Tensor | None = None
-        for source, encoder in ((fixed, heads.input_encoder), (hints, heads.hint_encoder)):
-            linear = encoder.linear(Location.EDGE)
-            if linear is not None:
-                columns.append(source[Location.EDGE])
-                weights.append(linear.weight)
-                bias = linear.bias if bias is None else bias + linear.bias
-        if bias is None:
-            device = next(iter(fixed.values())).device
-            nothing = torch.zeros(self.config.hidden, device=device)
-            return PairVectors(torch.zeros(samples, nodes, nodes, 1, device=device), nothing.unsqueeze(1), nothing)
-        return PairVectors(torch.cat(columns, -1), torch.cat(weights, -1), bias)
 
 
 def input_rule(config: TrajectoryModelConfig, task: TaskFeatures) -> InputRule:

@@ -88,6 +88,19 @@ def test_relabelling_the_nodes_relabels_the_predictions(name, processor):
     torch.testing.assert_close(model.loss(relabelled(features, batch, order), "a"), model.loss(batch, "a"))
 
 
+def test_pointers_from_triplets_are_equivariant_and_learn():
+    features, batch = batch_of("floyd_warshall")
+    model = build(features, edge_pointers="triplets")
+    model.loss(batch, "a").backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert sum("sides" in name for name in model.state_dict()) == 8  # weights and biases, of a hint and an output
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
+    model.eval()
+    before, after = model(batch, "a"), model(relabelled(features, batch, order), "a")
+    raw = before.outputs["Pi"].index_select(1, order).index_select(2, order).index_select(3, order)
+    torch.testing.assert_close(after.outputs["Pi"], raw, rtol=1e-3, atol=1e-4)
+
+
 def test_outputs_are_those_of_a_sample_s_own_last_step():
     features, batch = batch_of("bfs", 8)
     assert len(set(batch.lengths.tolist())) > 1

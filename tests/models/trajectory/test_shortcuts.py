@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.models.trajectory import decoders
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.decoders import DecoderInput, FeatureDecoder, excess_over
+from graphbench.models.trajectory.decoders import DecoderInput, FeatureDecoder, excess_over, relu_of_triples
 from graphbench.models.trajectory.encoders import PairVectors, adjacency
 from graphbench.models.trajectory.layers import linear, thin_linear
 from graphbench.models.trajectory.processors import maxima
@@ -74,6 +74,41 @@ def test_excess_over():
         torch.testing.assert_close(excess_over(sources, targets, weight), expected)
 
 
+@pytest.mark.usefixtures("_pieces")
+def test_relu_of_triples():
+    ends, firsts, seconds, weight = random(B, N, N, H), random(B, N, N, H), random(B, N, N, H), random(H)
+    expected = F.relu(ends.unsqueeze(3) + firsts.unsqueeze(2) + seconds.unsqueeze(1)) @ weight
+    assert_same_with_gradients(
+        relu_of_triples(ends, firsts, seconds, weight), expected, (ends, firsts, seconds, weight)
+    )
+    with torch.no_grad():
+        torch.testing.assert_close(relu_of_triples(ends, firsts, seconds, weight), expected)
+
+
+@pytest.mark.parametrize("name", ["mpnn", "triplet_mpnn"])
+def test_pointers_of_edges_from_triplets(name):
+    kind = TripletMessagePassing if name == "triplet_mpnn" else MessagePassing
+    step = step_of(processor := processor_of(kind, name))
+    feature = Feature("p", Stage.OUTPUT, Location.EDGE, Kind.POINTER)
+    decoder = FeatureDecoder(feature, H, messages=kind.makes_messages, triplets=True).double()
+    state = DecoderInput(step, random(B, N, H), processor)
+    pairs = step.pairs.full()
+    if kind.makes_messages:
+        pairs = torch.cat([pairs, state.messages], -1)
+    expected = torch.empty(B, N, N, N, dtype=torch.double)
+    for i in range(N):
+        for j in range(N):
+            for k in range(N):
+                total = (
+                    decoder.first(state.nodes[:, i]) + decoder.second(state.nodes[:, j]) + decoder.pair(pairs[:, i, j])
+                )
+                total = total + decoder.third(state.nodes[:, k])
+                total = total + decoder.sides[0](pairs[:, i, k]) + decoder.sides[1](pairs[:, k, j])
+                expected[:, i, j, k] = decoder.last(F.relu(total)).squeeze(-1)
+    sources = (step.nodes, step.pairs.columns, *decoder.parameters())
+    assert_same_with_gradients(decoder(state), expected, sources)
+
+
 def test_thin_linear():
     columns, layer = random(B, N, N, 3), torch.nn.Linear(3, H).double()
     weight = layer.weight.t().contiguous()
@@ -126,7 +161,7 @@ def test_triplets():
     ij, ik, jk = (side(pairs) for side in processor.sides)
     triples = i[:, :, None, None] + j[:, None, :, None] + k[:, None, None] + ij.unsqueeze(3) + ik.unsqueeze(2)
     triples = triples + jk.unsqueeze(1) + processor.of_graph(step.graph)[:, None, None, None]
-    found = processor.triplets(nodes, step.pairs, step.graph)
+    found = processor.triplets(step)
     assert_same_with_gradients(found, triples.max(1).values, (nodes, step.pairs.columns, step.graph))
 
 
@@ -138,7 +173,7 @@ def test_pointers(location, name):
     step = step_of(processor)
     feature = Feature("p", Stage.OUTPUT, location, Kind.POINTER)
     decoder = FeatureDecoder(feature, H, messages=kind.makes_messages).double()
-    state = DecoderInput(torch.cat([step.nodes, random(B, N, H)], -1), step.pairs, step.graph, processor)
+    state = DecoderInput(step, random(B, N, H), processor)
     pairs = step.pairs.full()
     if kind.makes_messages:
         pairs = torch.cat([pairs, state.messages], -1)

@@ -3,6 +3,7 @@
 from graphbench.models.trajectory.processors.attention import GAT, GATv2, MemoryNetwork
 from graphbench.models.trajectory.processors.base import DenseProcessor, Step
 from graphbench.models.trajectory.processors.message_passing import DeepSets, MessagePassing, TripletMessagePassing
+from graphbench.models.trajectory.processors.pairs import TracePairs
 
 __all__ = [
     "GAT",
@@ -12,5 +13,6 @@ __all__ = [
     "MemoryNetwork",
     "MessagePassing",
     "Step",
+    "TracePairs",
     "TripletMessagePassing",
 ]

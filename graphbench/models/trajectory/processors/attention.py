@@ -37,12 +37,13 @@ class GAT(DenseProcessor):
 
     def forward(self, step: Step) -> Tensor:
         """Return the nodes after one round of attention, ``[B, n, h]``."""
-        total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(1)
-        total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(2))
+        sender, receiver, value, skip = step.project(self.sender, self.receiver, self.value, self.skip)
+        total = step.pairs.project(self.pair) + sender.unsqueeze(1)
+        total.add_((receiver + self.graph(step.graph).unsqueeze(1)).unsqueeze(2))
         logits = self.logits(F.leaky_relu_(total, _NEGATIVE_SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
-        values = self.value(step.nodes).unflatten(-1, (self.config.heads, -1))
+        values = value.view(*value.shape[:-1], self.config.heads, -1)
         read = torch.einsum("bijh,bjhd->bihd", logits.softmax(2).to(values.dtype), values).flatten(-2)
-        new: Tensor = self.norm(torch.relu(read + self.skip(step.nodes)))
+        new: Tensor = self.norm(torch.relu(read + skip))
         return new
 
     def logits(self, total: Tensor) -> Tensor:

@@ -10,9 +10,13 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from graphbench.models.fused import is_compiled
+from graphbench.models.pair_layout import PairLayout
+from graphbench.models.semirings import MOST_NODES, semiring_product
 from graphbench.models.trajectory.layers import cells_at_once
 
 
@@ -33,11 +37,20 @@ def max_plus(left: Tensor, right: Tensor) -> Tensor:
         left: ``[B, n, n, f]``.
         right: ``[B, n, n, f]``.
     """
+    if is_compiled(0, left, right) and left.shape[1] <= MOST_NODES:
+        return _compiled_max_plus(left, right)
     if not _needs_gradient(left, right):
         parts = (terms.amax(1) for _, terms in _terms(left, right))
         return functools.reduce(torch.maximum, parts)
     maxima: Tensor = _MaxPlus.apply(left, right)  # type: ignore[no-untyped-call]
     return maxima
+
+
+def _compiled_max_plus(left: Tensor, right: Tensor) -> Tensor:
+    samples, nodes, _, width = left.shape
+    layout = PairLayout(np.full(samples, nodes), left.device)
+    factors = (left.transpose(1, 2).reshape(-1, width), right.reshape(-1, width))
+    return semiring_product(*factors, layout, minima=0).view(samples, nodes, nodes, width)
 
 
 class _MaxOverSenders(torch.autograd.Function):

@@ -11,9 +11,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from graphbench.models.fused import is_compiled
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.encoders import PairVectors
+from graphbench.models.trajectory.fused import MOST_NODES, PairSum, received
 from graphbench.models.trajectory.layers import linear, thin_linear
 from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Gate, Step
 from graphbench.models.trajectory.processors.maxima import max_over_senders, max_plus
@@ -40,15 +41,20 @@ class MessagePassing(DenseProcessor):
 
     def forward(self, step: Step) -> Tensor:
         """Return the nodes after one round of messages, ``[B, n, h]``."""
-        received = self.aggregate(step)
-        new: Tensor = self.norm(torch.relu(self.of_nodes(step.nodes) + self.of_messages(received)))
-        return new if self.gate is None else self.gate(step.nodes, received, new)  # type: ignore[no-any-return]
+        heard = self.aggregate(step)
+        (nodes,) = step.project(self.of_nodes)
+        new: Tensor = self.norm(torch.relu(nodes + self.of_messages(heard)))
+        return new if self.gate is None else self.gate(step, heard, new)  # type: ignore[no-any-return]
 
     def aggregate(self, step: Step) -> Tensor:
         """Return the maximum of every node's messages ``[B, n, h]``."""
-        total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(2)  # [B, sender, receiver, h]
-        total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(1))
-        messages = self.network(total)
+        sent, taken = step.project(self.sender, self.receiver)
+        taken = taken + self.graph(step.graph).unsqueeze(1)
+        if is_compiled(self.config.hidden, sent, taken) and sent.shape[1] <= MOST_NODES:
+            pair = step.pairs.composed(self.pair)
+            total = PairSum(step.pairs.columns, pair.weight, sent, taken + pair.bias)
+            return received(total, self.inner, self.outer, step.neighbours if self.neighbours_only else None)
+        messages = self.network((step.pairs.project(self.pair) + sent.unsqueeze(2)).add_(taken.unsqueeze(1)))
         if self.neighbours_only:
             messages = messages.masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
         return max_over_senders(messages)
@@ -75,20 +81,20 @@ class TripletMessagePassing(MessagePassing):
         self.of_graph = linear(hidden, narrow)
         self.widen = linear(narrow, hidden)
 
-    def messages(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
+    def messages(self, step: Step) -> Tensor:
         """Return the messages of the pairs, ``[B, n, n, h]``."""
-        triplets = self.triplets(nodes, pairs, graph)
+        triplets = self.triplets(step)
         return torch.relu(thin_linear(triplets, self.widen.weight.t().contiguous(), self.widen.bias))
 
-    def triplets(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
+    def triplets(self, step: Step) -> Tensor:
         """Return the maximum of a triple's features over i for every pair (j, k), ``[B, n, n, narrow]``.
 
         A triple's features are the sum of terms of i, j, k, (i, j), (i, k), (j, k) and the graph. Terms without i
         leave the maximum, so only two terms are added per triple.
         """
-        first, second, third = (corner(nodes) for corner in self.corners)
-        side_ij, side_ik, side_jk = (pairs.project(side) for side in self.sides)  # type: ignore[arg-type]
-        outside: Tensor = side_jk + second.unsqueeze(2) + (third + self.of_graph(graph).unsqueeze(1)).unsqueeze(1)
+        first, second, third = step.project(*self.corners)  # type: ignore[arg-type]
+        side_ij, side_ik, side_jk = (step.pairs.project(side) for side in self.sides)  # type: ignore[arg-type]
+        outside: Tensor = side_jk + second.unsqueeze(2) + (third + self.of_graph(step.graph).unsqueeze(1)).unsqueeze(1)
         return outside + max_plus(first.unsqueeze(2) + side_ij, side_ik)
 
 
@@ -98,5 +104,6 @@ class DeepSets(MessagePassing):
 
     def aggregate(self, step: Step) -> Tensor:
         """Return every node's message to itself ``[B, n, h]``."""
-        total = self.sender(step.nodes) + self.receiver(step.nodes) + step.pairs.loops().project(self.pair)
+        sent, taken = step.project(self.sender, self.receiver)
+        total = sent + taken + step.pairs.loops().project(self.pair)
         return self.network(total + self.graph(step.graph).unsqueeze(1))
