@@ -116,6 +116,15 @@ class PairLayout:
         tails, heads = layout.local(ends[0]), layout.local(ends[1])
         return firsts[graph] + tails * sizes[graph] + heads
 
+    def of_edges(self, values: Tensor, layout: Layout) -> Tensor:
+        """Return ``values`` [P, d] of the pairs of every edge: the mean of both directions, [M, d].
+
+        Edges of directed graphs have the value in their direction, followed by the value in the other, [M, 2 d].
+        """
+        ahead = values.index_select(0, self.rows_of(layout.edges, layout))
+        back = values.index_select(0, self.rows_of(layout.edges.flip(0), layout))
+        return torch.cat([ahead, back], dim=1) if layout.directed else (ahead + back) / 2
+
     def of_graphs(self, values: NDArray[np.int64]) -> Tensor:
         """Return ``values`` [B] repeated for the pairs of each graph, [P]."""
         return torch.from_numpy(np.repeat(values, self.counts**2)).to(self.device)

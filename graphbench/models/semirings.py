@@ -80,7 +80,7 @@ def mean_products(left: Tensor, right: Tensor, layout: PairLayout) -> Tensor:
         return multiplied(left, right, layout.same_size) if layout.same_size else left
     sizes = [int(n) for n in layout.counts if n]
     squares = [n * n for n in sizes]
-    parts = zip(left.split(squares, dim=1), right.split(squares, dim=1), sizes, strict=True)
+    parts = zip(torch.split(left, squares, dim=1), torch.split(right, squares, dim=1), sizes, strict=True)
     return torch.cat([multiplied(*part) for part in parts], dim=1)
 
 

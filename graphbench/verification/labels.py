@@ -89,8 +89,8 @@ class LabelChecks:
     def stored_labels(self) -> str:
         """Check the file's checksum; check a random sample of its labels, and compare these with new labels."""
         folder = label_folder(self.card, self.labeller.name, self.folder)
-        stored = self.card.stored_name(self.split)
-        name, graphs = (find_file(stored, 1, place) for place in (folder, self.folder))
+        stem = self.card.stored_name(self.split)
+        name, graphs = (find_file(stem, 1, place) for place in (folder, self.folder))
         if name is None or graphs is None:
             raise CheckSkipped("not generated here")
         Manifest(folder).check(name, full=True)

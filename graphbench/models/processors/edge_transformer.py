@@ -110,7 +110,6 @@ class EdgeTransformer(Processor):
         self.norm = nn.LayerNorm(width)
         self.of_nodes = nn.Linear(3 * width, width)
         self.of_edges = nn.Linear(2 * width if context.directed else width, width) if context.edge_tokens else None
-        self.directed = context.directed
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the values of the attention of each graph."""
@@ -132,19 +131,17 @@ class EdgeTransformer(Processor):
         assert state.edges is not None
         arcs = layout.rows_of(state.layout.edge_index, state.layout)
         nodes = state.nodes
-        pairs = self.kinds[0] + layout.of_tails(self.tails(nodes)) + layout.of_heads(self.heads(nodes))
+        pairs = layout.with_ends(self.kinds[0], self.tails(nodes), self.heads(nodes))
         edges = every_edge(state.edges, state.layout) + (self.kinds[1] - self.kinds[0])
         pairs = pairs.index_add(0, arcs, edges.expand(len(arcs), -1).to(pairs.dtype))
         loops = (self.kinds[2] - self.kinds[0]).expand(len(layout.loops), -1)
-        return pairs.index_add(0, layout.loops, loops.to(pairs.dtype))
+        first: Tensor = pairs.index_add(0, layout.loops, loops.to(pairs.dtype))
+        return first
 
     def _edges(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor | None:
         if self.of_edges is None or state.edge_tokens is None:
             return None
-        arcs = pairs.index_select(0, layout.rows_of(state.layout.edges, state.layout))
-        back = pairs.index_select(0, layout.rows_of(state.layout.edges.flip(0), state.layout))
-        read = torch.cat([arcs, back], dim=1) if self.directed else (arcs + back) / 2
-        edges: Tensor = state.edge_tokens + self.of_edges(read)
+        edges: Tensor = state.edge_tokens + self.of_edges(layout.of_edges(pairs, state.layout))
         return edges
 
 

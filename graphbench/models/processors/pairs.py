@@ -85,14 +85,16 @@ class PairLayer(nn.Module):
         self.heads = nn.Linear(pooled, self.hidden, bias=False) if pooled else None
         self.out = nn.Linear(self.hidden, width * (2 if recall else 1))
 
-    def forward(self, pairs: Tensor, layout: PairLayout, arcs: Tensor, start: Tensor | None = None) -> Tensor:
+    def forward(
+        self, pairs: Tensor, layout: PairLayout, start: Tensor | None = None, arcs: Tensor | None = None
+    ) -> Tensor:
         """Return the updated pairs, [P, h].
 
         Args:
             pairs: [P, h].
             layout: The pairs.
-            arcs: int64 [A], the rows of the pairs that are arcs.
             start: [P, h], the first states, which recurrent layers read again.
+            arcs: int64 [A], the rows of the pairs that are arcs; None if the options name no pool ``edges``.
         """
         seen = layout.with_reverse(pairs)
         seen = seen if start is None else torch.cat([seen, start], dim=1)
@@ -123,7 +125,7 @@ class PairLayer(nn.Module):
 
         The rows, one per channel, are the arrays that the semirings' compiled kernels read, so nothing is transposed.
         """
-        closed, left, right, first, second = rows.split([self.closure, *[self.triangle] * 2, *[self.means] * 2])
+        closed, left, right, first, second = torch.split(rows, [self.closure, *[self.triangle] * 2, *[self.means] * 2])
         combined = []
         if self.closure:
             steps = torch.cat([closed[: self.closure_minima], -F.softplus(closed[self.closure_minima :])])
@@ -148,11 +150,16 @@ def _plus_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     return total + F.linear(rows, weight)
 
 
-def _pooled(pairs: Tensor, layout: PairLayout, arcs: Tensor, kinds: Sequence[Pool]) -> Tensor:
+def _pooled(pairs: Tensor, layout: PairLayout, arcs: Tensor | None, kinds: Sequence[Pool]) -> Tensor:
     """Return the pools of the pairs [P, d] that end at every node, side by side, [N, kinds * d]."""
-    return torch.cat(
-        [layout.summed(pairs, arcs) if kind == "edges" else layout.pooled(pairs, kind) for kind in kinds], dim=1
-    )
+    pools = []
+    for kind in kinds:
+        if kind == "edges":
+            assert arcs is not None
+            pools.append(layout.summed(pairs, arcs))
+        else:
+            pools.append(layout.pooled(pairs, kind))
+    return torch.cat(pools, dim=1)
 
 
 def _require_layers(config: ModelConfig, options: PairOptions) -> None:
@@ -184,7 +191,6 @@ class PairProcessor(Processor):
         self.options = read_options(PairOptions, config)
         _require_layers(config, self.options)
         width = config.hidden
-        self.directed = context.directed
         self.kinds = nn.Parameter(torch.randn(3, width) * 0.1)  # of pairs without an edge, arcs, and loops
         self.tails, self.heads, self.loops = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.order = nn.Parameter(torch.zeros(2, width)) if self.options.order else None
@@ -220,7 +226,7 @@ class PairProcessor(Processor):
         """Return the states after all layers, and the earlier states that share the loss."""
         states = [pairs]
         for layer in self.layers:
-            pairs = layer(pairs, layout, arcs)
+            pairs = layer(pairs, layout, arcs=arcs)
             states = [*states, pairs] if self.training else [pairs]
         return self._supervised(states)
 
@@ -230,7 +236,7 @@ class PairProcessor(Processor):
         stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
         states = [pairs]
         for step in range(int(steps.max(initial=0))):
-            after = layer(pairs, layout, arcs, start)
+            after = layer(pairs, layout, start, arcs)
             pairs = after if stops is None else torch.where(step < stops, after, pairs)
             states = [*states, pairs] if self.training else [pairs]
         return self._supervised(states)
@@ -271,8 +277,5 @@ class PairProcessor(Processor):
     def _edges(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor | None:
         if self.of_edges is None or state.edge_tokens is None:
             return None
-        arcs = pairs.index_select(0, layout.rows_of(state.layout.edges, state.layout))
-        back = pairs.index_select(0, layout.rows_of(state.layout.edges.flip(0), state.layout))
-        read = torch.cat([arcs, back], dim=1) if self.directed else (arcs + back) / 2
-        edges: Tensor = state.edge_tokens + self.of_edges(read)
+        edges: Tensor = state.edge_tokens + self.of_edges(layout.of_edges(pairs, state.layout))
         return edges
