@@ -231,8 +231,8 @@ def test_a_page_shows_the_features_of_graph_representations():
 
 def test_a_page_shows_the_value_of_a_parameter_under_the_splits_that_share_it():
     text = page_text.page(graphbench.card("mst_easy"))
-    assert "| `models` | train, val | test, n192, n256, n384, n512 |" in text
-    assert "| `er` | p = 0.19 | p = 0.17 |" in text
+    assert "| `models` | train, val, val_large | test, n192, n256, n384, n512 | sparse |" in text
+    assert "| `er` | p = 0.19 | p = 0.17 | p = 0.012 |" in text
 
 
 def test_a_page_shows_measured_numbers_beside_published_ones(monkeypatch):
