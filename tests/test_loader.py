@@ -71,8 +71,8 @@ def test_splits_by_attribute_and_by_name(root: Path) -> None:
     assert [len(split) for split in (splits.train, splits.val, splits.test)] == [20, 20, 20]
     assert splits["val"] is splits.val
     assert [splits.train[0].num_nodes, splits.test[0].num_nodes] == [16, 128]
-    assert list(splits) == ["train", "val", "test", "n192", "n256", "n384", "n512"]
-    assert len(splits) == 7
+    assert list(splits) == ["train", "val", "test", "n192", "n256", "n384", "n512", "val_large", "sparse"]
+    assert len(splits) == 9
     assert repr(splits).startswith("Splits(algoreas/mst_easy: train=20, val=20, test=20")
     assert isinstance(next(iter(splits.train.batches(4))), Batch)
 
@@ -150,12 +150,14 @@ def test_only_the_splits_named_are_built(tmp_path: Path) -> None:
         ("train", ["train"]),
         ("ood", ["n192", "n256", "n384", "n512"]),
         (["test", "ood"], ["n192", "n256", "n384", "n512", "test"]),
-        ("all", ["n192", "n256", "n384", "n512", "test", "train", "val"]),
+        ("additional", ["long_cycles", "val_large"]),
+        ("all", ["long_cycles", "n192", "n256", "n384", "n512", "test", "train", "val", "val_large"]),
     ],
 )
 def test_one_split_and_groups_of_splits_may_be_named(tmp_path: Path, splits: Any, built: list[str]) -> None:
     loaded = Loader("bridges_easy", root=tmp_path, limit=2, workers=1).load(splits)
-    assert sorted(path.name for path in tmp_path.rglob("*.h5")) == [f"{name}-first2.h5" for name in built]
+    names = sorted(loaded.card.stored_name(name) for name in built)
+    assert sorted(path.name for path in tmp_path.rglob("*.h5")) == [f"{name}-first2.h5" for name in names]
     assert len(loaded[built[0]]) == 2
 
 

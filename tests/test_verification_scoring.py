@@ -17,7 +17,7 @@ from graphbench.verification.scoring import Counts, measured_task, usual_count
 def few(card, count=60):
     """The card with small splits."""
     splits = {name: spec.model_copy(update={"count": count}) for name, spec in card.splits.items()}
-    return card.model_copy(update={"splits": splits, "ood": {}, "measured": None})
+    return card.model_copy(update={"splits": splits, "ood": {}, "additional": {}, "measured": None})
 
 
 def test_whole_splits_are_scored_and_the_first_samples_besides(tmp_path):

@@ -117,6 +117,7 @@ def _card(card: Card, folder: Path) -> Card:
             "task": TaskSpec(type="select", options=overhead),
             "splits": specs,
             "ood": {},
+            "additional": {},
         }
     )
 

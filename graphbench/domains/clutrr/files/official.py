@@ -240,6 +240,7 @@ def official_card(card: Card, folder: Path) -> Card:
             "overlapping": True,
             "splits": {**trained, "test": spec(parts_of_split["test"])},
             "ood": {split: spec(names) for split, names in parts_of_split.items() if split != "test"},
+            "additional": {},
         }
     )
 
