@@ -45,8 +45,11 @@ class Reader(nn.Module):
         vectors = self.dropout(vectors)
         if self.lstm is None:
             return vectors
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+        device = vectors.device.type
+        with torch.autocast(device, enabled=device != "cpu" and torch.is_autocast_enabled(device)):
+            # only some CPUs have an LSTM in bfloat16, so that CPUs compute it in float32
+            packed = pack_padded_sequence(vectors.float(), lengths, batch_first=True, enforce_sorted=False)
+            states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         return states.float()
 
 
