@@ -194,7 +194,8 @@ def test_a_full_budget_has_as_many_samples_as_published_ones(folder, root, check
 
 
 def test_hashes_are_compared_with_the_records_of_the_package_where_data_are_missing(tmp_path):
-    for path in (graphbench.catalog.resources.baselines_dir() / "results" / "clutrr" / "gen_234").glob("gat_small*.json"):
+    results = graphbench.catalog.resources.baselines_dir() / "results" / "clutrr" / "gen_234"
+    for path in results.glob("gat_small*.json"):
         shutil.copy(path, tmp_path)
     describe(tmp_path, model=read_record(next(tmp_path.glob("*.json"))).model)
     report = check_submission(tmp_path, root=tmp_path / "nothing")
