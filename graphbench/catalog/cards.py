@@ -226,6 +226,15 @@ class Card(FeatureSelection, StrictModel):
         listed = tuple(features)
         return self.model_copy(update={"features": listed, "graph_features": self._features_of_graphs(listed)})
 
+    def with_splits(self, splits: Mapping[str, SplitSpec], ood: Mapping[str, SplitSpec] | None = None) -> Card:
+        """Return the card with these splits alone, e.g. the splits of a source of files.
+
+        Args:
+            splits: The core splits, and other splits that are not out of distribution.
+            ood: The out-of-distribution splits; None for none.
+        """
+        return self.model_copy(update={"splits": dict(splits), "ood": dict(ood or {}), "additional": {}})
+
     def with_task(self, name: str) -> Card:
         """Return the card of another task of the same graphs.
 

@@ -40,7 +40,8 @@ def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
     ood = {name: spec for name, spec in card.ood.items() if name in scored} | others
     source = _source_of(results[0])
     assert source is not None
-    return source.describe(card).model_copy(update={"ood": ood})
+    described = source.describe(card)
+    return described.with_splits(described.splits, ood)
 
 
 def heading_of(dataset: str, card: Card) -> str:

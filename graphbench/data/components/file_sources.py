@@ -161,9 +161,7 @@ def file_source(
         }
         splits_of_files = {split: specs[split] for split in CORE_SPLITS}
         ood = {split: spec for split, spec in specs.items() if split not in splits_of_files}
-        return describe(files_card).model_copy(
-            update={"generator": name, "splits": splits_of_files, "ood": ood, "additional": {}}
-        )
+        return describe(files_card).with_splits(splits_of_files, ood).model_copy(update={"generator": name})
 
     return FileSource(name, card_of_files, generator, describe, downloads=downloads)
 

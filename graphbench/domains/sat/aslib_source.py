@@ -106,7 +106,7 @@ def _card(card: Card, folder: Path) -> Card:
         f"splits: {shown}."
     )
     described = _describe(card).with_features(scenario_features(scenario, formulas is not None))
-    return described.model_copy(
+    return described.with_splits(specs).model_copy(
         update={
             "generator": _NAME,
             "title": f"ASlib scenario {scenario.name}",
@@ -115,9 +115,6 @@ def _card(card: Card, folder: Path) -> Card:
             "channels": channels,
             "classes": {},
             "task": TaskSpec(type="select", options=overhead),
-            "splits": specs,
-            "ood": {},
-            "additional": {},
         }
     )
 

@@ -146,7 +146,7 @@ def _card_of_stores(card: Card, folder: Path) -> Card:
         first, last = (0, len(store.hours)) if isinstance(stores, dict) else _years(card, split, store)
         parameters = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
         specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=parameters)
-    return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}, "additional": {}})
+    return _describe(card).with_splits(specs).model_copy(update={"generator": NAME})
 
 
 def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:

@@ -234,15 +234,10 @@ def official_card(card: Card, folder: Path) -> Card:
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
     features = tuple(_with_unstated(f) if f.name == "relation" else f for f in card.features)
-    return with_official_metadata(card.with_features(features)).model_copy(
-        update={
-            "generator": SOURCE,
-            "overlapping": True,
-            "splits": {**trained, "test": spec(parts_of_split["test"])},
-            "ood": {split: spec(names) for split, names in parts_of_split.items() if split != "test"},
-            "additional": {},
-        }
-    )
+    splits = {**trained, "test": spec(parts_of_split["test"])}
+    ood = {split: spec(names) for split, names in parts_of_split.items() if split != "test"}
+    described = with_official_metadata(card.with_features(features)).with_splits(splits, ood)
+    return described.model_copy(update={"generator": SOURCE, "overlapping": True})
 
 
 def _with_unstated(relation: Feature) -> Feature:
