@@ -22,13 +22,12 @@ from graphbench.domains.algoreas.bits import (
     contains,
     count,
     discard,
-    highest_bit,
     insert,
     lowest_bit,
     popcount,
 )
 from graphbench.domains.algoreas.clique_bound import Scratch, make_scratch, must_branch
-from graphbench.domains.algoreas.clique_search import find_clique, search_order
+from graphbench.domains.algoreas.clique_search import find_clique, last_node, search_order
 from graphbench.domains.algoreas.clique_words import clique_of_size, first_maximum_clique
 from graphbench.domains.algoreas.max_clique import in_search_order, large_cores, search_clique, translate
 
@@ -289,11 +288,7 @@ def count_maximum_cliques(
         return np.ones(num_nodes, np.int64), num_nodes, True
     depth = 0 if must_branch(ordered, candidates[0], size, branching[0], scratch) else -1
     while depth >= 0:
-        b = -1
-        for w in range(words - 1, -1, -1):
-            if branching[depth, w] != ZERO:
-                b = (w << 6) + highest_bit(branching[depth, w])
-                break
+        b = last_node(branching[depth])
         if b < 0:
             depth -= 1
             continue

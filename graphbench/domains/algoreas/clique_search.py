@@ -82,11 +82,7 @@ def find_clique(
         candidates[0, w] = allowed[w]
     depth = 0 if must_branch(adjacency, candidates[0], need, branching[0], s) else -1
     while depth >= 0:
-        b = -1
-        for w in range(words - 1, -1, -1):
-            if branching[depth, w] != ZERO:
-                b = (w << 6) + highest_bit(branching[depth, w])
-                break
+        b = last_node(branching[depth])
         if b < 0:
             depth -= 1
             continue
@@ -125,6 +121,15 @@ def _first_node(row: NDArray[np.uint64]) -> int:
     for w in range(row.shape[0]):
         if row[w] != ZERO:
             return (w << 6) + lowest_bit(row[w])
+    return -1
+
+
+@inner
+def last_node(row: NDArray[np.uint64]) -> int:
+    """Return the last node of a set ``uint64[W]``; -1 if it is empty."""
+    for w in range(row.shape[0] - 1, -1, -1):
+        if row[w] != ZERO:
+            return (w << 6) + highest_bit(row[w])
     return -1
 
 

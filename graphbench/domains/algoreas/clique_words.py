@@ -44,6 +44,27 @@ def _greedy_size(neighbours: NDArray[np.uint64], candidates: np.uint64) -> int:
 
 
 @inner
+def _word_of(path: NDArray[np.int64], depth: int) -> np.uint64:
+    """Return the first ``depth`` nodes of a path as a word."""
+    word = ZERO
+    for i in range(depth):
+        word |= bit_of(path[i])
+    return word
+
+
+@inner
+def _open_first(
+    neighbours: NDArray[np.uint64], depth: int, candidates: NDArray[np.uint64], path: NDArray[np.int64]
+) -> None:
+    """Move the first candidate at ``depth`` to the path, and write the candidates that are its neighbours below it."""
+    rest = candidates[depth]
+    v = lowest_bit(rest)
+    path[depth] = v
+    candidates[depth] = rest & (rest - ONE)
+    candidates[depth + 1] = candidates[depth] & neighbours[v]
+
+
+@inner
 def first_maximum_clique(
     num_nodes: int,
     neighbours: NDArray[np.uint64],
@@ -72,9 +93,7 @@ def first_maximum_clique(
     while depth >= 0:
         rest = candidates[depth]
         if rest == ZERO and depth >= target:
-            best = ZERO
-            for i in range(depth):
-                best |= bit_of(path[i])
+            best = _word_of(path, depth)
             target = depth + 1
         if depth + popcount(rest) < target or _colours_suffice(neighbours, rest, target - depth - 1):
             depth -= 1
@@ -82,10 +101,7 @@ def first_maximum_clique(
         if budget <= 0:
             return best, -1
         budget -= 1
-        v = lowest_bit(rest)
-        path[depth] = v
-        candidates[depth] = rest & (rest - ONE)
-        candidates[depth + 1] = candidates[depth] & neighbours[v]
+        _open_first(neighbours, depth, candidates, path)
         depth += 1
     return best, budget
 
@@ -116,10 +132,7 @@ def clique_of_size(
     depth = 0
     while depth >= 0:
         if depth == size:
-            members = ZERO
-            for i in range(depth):
-                members |= bit_of(path[i])
-            return members, budget
+            return _word_of(path, depth), budget
         rest = candidates[depth]
         if depth + popcount(rest) < size or _colours_suffice(neighbours, rest, size - depth - 1):
             depth -= 1
@@ -127,9 +140,6 @@ def clique_of_size(
         if budget <= 0:
             return ZERO, -1
         budget -= 1
-        v = lowest_bit(rest)
-        path[depth] = v
-        candidates[depth] = rest & (rest - ONE)
-        candidates[depth + 1] = candidates[depth] & neighbours[v]
+        _open_first(neighbours, depth, candidates, path)
         depth += 1
     return ZERO, budget
