@@ -407,7 +407,7 @@ def test_pickling_sends_the_path_not_the_pages(open_shipped: Open, options: dict
     dataset = open_shipped("mst", **options)
     dataset._data  # noqa: B018  # collated data must not travel
     text = pickle.dumps(dataset)
-    assert "pre_transform" in options or len(text) < 11_000
+    assert "pre_transform" in options or len(text) - len(pickle.dumps(dataset.card)) < 1_000
     again = pickle.loads(text)
     assert len(again) == len(dataset)
     assert all(same(a, b) for a, b in zip(again, dataset, strict=True))
