@@ -76,7 +76,8 @@ SplitNames = Annotated[
     str | None,
     typer.Option(
         "--splits",
-        help="Comma-separated splits; `ood` stands for all out-of-distribution splits, `all` for every split.",
+        help="Comma-separated splits; `ood` stands for all out-of-distribution splits, `additional` for splits "
+        "that were added later, `all` for every split.",
     ),
 ]
 Source = Annotated[

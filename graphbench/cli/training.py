@@ -50,7 +50,10 @@ def train(
         ),
     ] = None,
     evaluate_on: Annotated[
-        str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
+        str,
+        typer.Option(
+            "--evaluate", help="Splits to score at the end, also `ood`, `additional` or `all`; `none` for none."
+        ),
     ] = "val,test,ood",
     eval_limit: Annotated[
         str | None,

@@ -120,8 +120,8 @@ def train(
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
         resume: Continue from the folder's checkpoint; False starts again and overwrites it.
         workers: Processes that generate missing data.
-        evaluate: Splits scored at the end; ``ood`` stands for all out-of-distribution splits, None or ``none`` for no
-            scores.
+        evaluate: Splits scored at the end; ``ood`` stands for all out-of-distribution splits, ``additional`` for all
+            additional splits, None or ``none`` for no scores.
         tensorboard: Write curves for TensorBoard to ``<output>/tensorboard``.
         progress: Show a progress bar; None shows it in a terminal.
         data: The dataset, if it is loaded already, or a mapping id -> dataset. A run on fewer samples than the card's
