@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphbench.models.arcs import Arcs
-from graphbench.models.fused import LANES, is_compiled
+from graphbench.models.fused import LANES, flat, is_compiled
 
 MAX_COMPILED_ARCS = 1 << 24
 """Arcs of a batch that the kernel numbers exactly: it keeps the numbers as float32."""
@@ -103,8 +103,8 @@ class _MaxOfOthers(torch.autograd.Function):
         width, bags = values.shape[1], arcs.incoming
         out = torch.empty_like(values)
         places = values.new_empty(2 * arcs.targets * width if ctx.needs_input_grad[0] else 0)
-        inputs = (_flat(values), bags.rows.numpy(), bags.offsets.numpy(), width)
-        other_maxima(*inputs, _flat(out), places.numpy())
+        inputs = (flat(values), bags.rows.numpy(), bags.offsets.numpy(), width)
+        other_maxima(*inputs, flat(out), places.numpy())
         ctx.arcs = arcs
         ctx.save_for_backward(places)
         return out
@@ -117,7 +117,7 @@ class _MaxOfOthers(torch.autograd.Function):
         (places,), bags, gradient = ctx.saved_tensors, ctx.arcs.incoming, gradient.contiguous()
         of_values = torch.empty_like(gradient)
         inputs = (places.numpy(), bags.rows.numpy(), bags.offsets.numpy(), gradient.shape[1])
-        other_maxima_gradients(*inputs, _flat(gradient), _flat(of_values))
+        other_maxima_gradients(*inputs, flat(gradient), flat(of_values))
         return of_values, None
 
 
@@ -127,7 +127,7 @@ class _ReluOfDirections(torch.autograd.Function):
         from graphbench.models._arc_steps_cpu import add_directions
 
         hidden = torch.empty_like(constants)
-        add_directions(_flat(terms), _flat(constants), constants.shape[1], _flat(hidden))
+        add_directions(flat(terms), flat(constants), constants.shape[1], flat(hidden))
         ctx.save_for_backward(hidden)
         return hidden
 
@@ -139,7 +139,7 @@ class _ReluOfDirections(torch.autograd.Function):
         (hidden,), gradient = ctx.saved_tensors, gradient.contiguous()
         rows, width = hidden.shape
         of_constants, of_terms = torch.empty_like(hidden), hidden.new_empty(rows, 2 * width)
-        add_directions_gradients(_flat(hidden), width, _flat(gradient), _flat(of_terms), _flat(of_constants))
+        add_directions_gradients(flat(hidden), width, flat(gradient), flat(of_terms), flat(of_constants))
         return of_constants, of_terms
 
 
@@ -149,7 +149,7 @@ class _Gated(torch.autograd.Function):
         from graphbench.models._arc_steps_cpu import mix
 
         mixed = torch.empty_like(states)
-        mix(_flat(states), _flat(updates), states.shape[1], _flat(mixed))
+        mix(flat(states), flat(updates), states.shape[1], flat(mixed))
         ctx.save_for_backward(states, updates)
         return mixed
 
@@ -160,8 +160,8 @@ class _Gated(torch.autograd.Function):
 
         (states, updates), gradient = ctx.saved_tensors, gradient.contiguous()
         of_states, of_updates = torch.empty_like(states), torch.empty_like(updates)
-        inputs = (_flat(states), _flat(updates), states.shape[1], _flat(gradient))
-        mix_gradients(*inputs, _flat(of_states), _flat(of_updates))
+        inputs = (flat(states), flat(updates), states.shape[1], flat(gradient))
+        mix_gradients(*inputs, flat(of_states), flat(of_updates))
         return of_states, of_updates
 
 
@@ -185,8 +185,3 @@ def _first_maxima(values: Tensor, heads: Tensor, nodes: int) -> Tensor:
     rows = torch.where(largest, rows, len(values))
     first = rows.new_full(best.shape, len(values)).scatter_reduce(0, index, rows, "amin")
     return torch.where(first < len(values), first, -1)
-
-
-def _flat(values: Tensor) -> Any:
-    """Return a contiguous tensor as an array of one dimension that shares its memory."""
-    return values.detach().view(-1).numpy()

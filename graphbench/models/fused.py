@@ -127,7 +127,7 @@ class _ReluMessages(torch.autograd.Function):
         ctx.save_for_backward(positive, ends)
         ctx.shapes = (nodes.shape, edges.shape)
         sums, (source, target) = torch.zeros_like(nodes) if start is None else _copy(start), ends.numpy()
-        add_messages(_flat(nodes), _flat(edges), source, target, width, _flat(sums), positive.numpy())
+        add_messages(flat(nodes), flat(edges), source, target, width, flat(sums), positive.numpy())
         return sums
 
     @staticmethod
@@ -137,8 +137,8 @@ class _ReluMessages(torch.autograd.Function):
 
         (positive, ends), (of_nodes, of_edges) = ctx.saved_tensors, (gradient.new_empty(s) for s in ctx.shapes)
         source, target = ends.numpy()
-        inputs = (positive.numpy(), source, target, gradient.shape[1], _flat(gradient.contiguous()))
-        add_message_gradients(*inputs, _flat(of_nodes.zero_()), _flat(of_edges))
+        inputs = (positive.numpy(), source, target, gradient.shape[1], flat(gradient.contiguous()))
+        add_message_gradients(*inputs, flat(of_nodes.zero_()), flat(of_edges))
         return of_nodes, of_edges, None, gradient if ctx.needs_input_grad[3] else None
 
 
@@ -150,7 +150,7 @@ class _SumsAtEnds(torch.autograd.Function):
         ctx.save_for_backward(ends)
         ctx.nodes = (len(sent), len(taken))
         sums, (source, target) = torch.empty_like(edges), ends.numpy()
-        add_ends(_flat(edges), _flat(sent), _flat(taken), source, target, edges.shape[1], _flat(sums))
+        add_ends(flat(edges), flat(sent), flat(taken), source, target, edges.shape[1], flat(sums))
         return sums
 
     @staticmethod
@@ -160,8 +160,8 @@ class _SumsAtEnds(torch.autograd.Function):
 
         (ends,), width = ctx.saved_tensors, gradient.shape[1]
         of_sent, of_taken = (gradient.new_zeros(count, width) for count in ctx.nodes)
-        (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
-        add_to_ends(of_sums, source, target, width, _flat(of_sent), _flat(of_taken))
+        (source, target), of_sums = ends.numpy(), flat(gradient.contiguous())
+        add_to_ends(of_sums, source, target, width, flat(of_sent), flat(of_taken))
         return gradient, of_sent, of_taken, None
 
 
@@ -173,7 +173,7 @@ class _WithReverse(torch.autograd.Function):
         ctx.counts = counts
         rows, width = pairs.shape
         joined = pairs.new_empty(rows, 2 * width)
-        join_reverse(_flat(pairs), counts, width, _flat(joined))
+        join_reverse(flat(pairs), counts, width, flat(joined))
         return joined
 
     @staticmethod
@@ -183,7 +183,7 @@ class _WithReverse(torch.autograd.Function):
 
         rows, width = len(gradient), gradient.shape[1] // 2
         of_pairs = gradient.new_empty(rows, width)
-        add_joined(_flat(gradient.contiguous()), ctx.counts, width, _flat(of_pairs))
+        add_joined(flat(gradient.contiguous()), ctx.counts, width, flat(of_pairs))
         return of_pairs, None
 
 
@@ -194,8 +194,8 @@ class _ReluPairs(torch.autograd.Function):
 
         ctx.save_for_backward(vectors, values, counts, weight, bias)
         sums = vectors.new_empty(vectors.shape[0], bias.numel())
-        inputs = (vectors.numpy(), values.detach().numpy(), counts.numpy(), _flat(weight), _flat(bias))
-        sum_of_pairs(*inputs, _flat(sums))
+        inputs = (vectors.numpy(), values.detach().numpy(), counts.numpy(), flat(weight), flat(bias))
+        sum_of_pairs(*inputs, flat(sums))
         return sums
 
     @staticmethod
@@ -205,9 +205,9 @@ class _ReluPairs(torch.autograd.Function):
 
         vectors, values, counts, weight, bias = ctx.saved_tensors
         gradients = [torch.zeros_like(tensor) for tensor in (values, weight, bias)]
-        inputs = (vectors.numpy(), values.detach().numpy(), counts.numpy(), _flat(weight), _flat(bias))
-        outputs = (gradients[0].numpy(), _flat(gradients[1]), _flat(gradients[2]))
-        add_gradients_of_pairs(*inputs, _flat(gradient.contiguous()), *outputs)
+        inputs = (vectors.numpy(), values.detach().numpy(), counts.numpy(), flat(weight), flat(bias))
+        outputs = (gradients[0].numpy(), flat(gradients[1]), flat(gradients[2]))
+        add_gradients_of_pairs(*inputs, flat(gradient.contiguous()), *outputs)
         return None, gradients[0], None, gradients[1], gradients[2]
 
 
@@ -230,7 +230,7 @@ def _kept(values: Tensor, bits: Tensor, lowest: int, scale: float) -> Tensor:
 
     rows = values.float().contiguous()
     kept = torch.empty_like(rows)
-    keep(_flat(rows), bits.numpy(), lowest, np.float32(scale), _flat(kept))
+    keep(flat(rows), bits.numpy(), lowest, np.float32(scale), flat(kept))
     return kept
 
 
@@ -238,6 +238,6 @@ def _copy(values: Tensor) -> Tensor:
     return values.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _flat(values: Tensor) -> Any:
+def flat(values: Tensor) -> Any:
     """Return a contiguous tensor as an array of one dimension that shares its memory."""
     return values.detach().view(-1).numpy()

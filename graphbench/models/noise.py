@@ -58,8 +58,8 @@ class GraphNoise:
         """
         flows = self.of_edges(width).numpy().astype(np.float64)
         edges = self.layout.edges.numpy()
-        found = circulations(self.layout.sizes.numpy(), edges, flows)
-        scaled = np.sign(found) * np.log1p(_FINEST * np.abs(found)) / np.log1p(_FINEST)
+        circulating = circulations(self.layout.sizes.numpy(), edges, flows)
+        scaled = np.sign(circulating) * np.log1p(_FINEST * np.abs(circulating)) / np.log1p(_FINEST)
         return torch.from_numpy(scaled.astype(np.float32))
 
     def generators(self) -> list[np.random.Generator]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphbench.models.fused import flat
 from graphbench.models.pair_layout import PairLayout
 
 MOST_NODES = 2**15 - 1
@@ -92,7 +93,7 @@ class _Product(torch.autograd.Function):
         from graphbench.models._semiring_cpu import products
 
         out, middles = torch.empty_like(left), _middles(left, needed=any(ctx.needs_input_grad))
-        products(_flat(left), _flat(right), layout.counts, minima, _flat(out), middles.numpy())
+        products(flat(left), flat(right), layout.counts, minima, flat(out), middles.numpy())
         ctx.save_for_backward(left, right, middles)
         ctx.layout, ctx.minima = layout, minima
         return out
@@ -104,8 +105,8 @@ class _Product(torch.autograd.Function):
 
         left, right, middles = ctx.saved_tensors
         of_left, of_right = torch.zeros_like(left), torch.zeros_like(right)
-        inputs = (_flat(left), _flat(right), ctx.layout.counts, ctx.minima, middles.numpy())
-        product_gradients(*inputs, _flat(gradient.contiguous()), _flat(of_left), _flat(of_right))
+        inputs = (flat(left), flat(right), ctx.layout.counts, ctx.minima, middles.numpy())
+        product_gradients(*inputs, flat(gradient.contiguous()), flat(of_left), flat(of_right))
         return of_left, of_right, None, None
 
 
@@ -134,7 +135,7 @@ class _Closure(torch.autograd.Function):
         from graphbench.models._semiring_cpu import closures
 
         out, middles = torch.empty_like(values), _middles(values, needed=any(ctx.needs_input_grad))
-        closures(_flat(values), layout.counts, minima, _flat(out), middles.numpy())
+        closures(flat(values), layout.counts, minima, flat(out), middles.numpy())
         ctx.save_for_backward(out, middles)
         ctx.layout, ctx.minima = layout, minima
         return out
@@ -145,18 +146,13 @@ class _Closure(torch.autograd.Function):
         from graphbench.models._semiring_cpu import closure_gradients
 
         out, middles = ctx.saved_tensors
-        of_values, passed = torch.empty_like(out), _flat(gradient.contiguous())
-        closure_gradients(_flat(out), ctx.layout.counts, ctx.minima, middles.numpy(), passed, _flat(of_values))
+        of_values, passed = torch.empty_like(out), flat(gradient.contiguous())
+        closure_gradients(flat(out), ctx.layout.counts, ctx.minima, middles.numpy(), passed, flat(of_values))
         return of_values, None, None
 
 
 def _middles(values: Tensor, *, needed: bool) -> Tensor:
     return torch.empty(values.numel() if needed else 0, dtype=torch.int16)
-
-
-def _flat(values: Tensor) -> Any:
-    """Return a contiguous tensor as an array of one dimension that shares its memory."""
-    return values.detach().view(-1).numpy()
 
 
 def _sliced_product(

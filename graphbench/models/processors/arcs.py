@@ -26,7 +26,7 @@ from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
-from graphbench.models.processors.recurrence import supervised_states
+from graphbench.models.processors.recurrence import repeated_states, supervised_states
 
 MOST_STEPS = 4096
 MOST_CHANNELS = 4096
@@ -163,11 +163,10 @@ class ArcProcessor(Processor):
         if steps[0] != steps[-1]:
             of_graphs = torch.from_numpy(steps).to(start.device)[layout.sizes - smallest]
             stops = of_graphs[layout.graph[arcs.ends[0]]].unsqueeze(1)
-        constants, states = self.step.constants(start), [start]
-        for step in range(int(steps[-1])):
-            after = self.step(states[-1], constants, arcs)
-            after = after if stops is None else torch.where(step < stops, after, states[-1])
-            states = [*states, after] if self.training else [after]
+        constants = self.step.constants(start)
+        states = repeated_states(
+            lambda states: self.step(states, constants, arcs), start, int(steps[-1]), stops, keep=self.training
+        )
         return supervised_states(states, self.options.supervised if self.training else 0)
 
     def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ from graphbench.models.noise import GraphNoise
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
-from graphbench.models.processors.recurrence import supervised_states
+from graphbench.models.processors.recurrence import repeated_states, supervised_states
 from graphbench.models.semirings import mean_products, semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
@@ -234,11 +234,13 @@ class PairProcessor(Processor):
         """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
         (layer,), start, steps = self.layers, pairs, self._steps(layout.counts)
         stops = None if len(set(steps.tolist())) == 1 else layout.of_graphs(steps).unsqueeze(1)
-        states = [pairs]
-        for step in range(int(steps.max(initial=0))):
-            after = layer(pairs, layout, start, arcs)
-            pairs = after if stops is None else torch.where(step < stops, after, pairs)
-            states = [*states, pairs] if self.training else [pairs]
+        states = repeated_states(
+            lambda states: layer(states, layout, start, arcs),
+            start,
+            int(steps.max(initial=0)),
+            stops,
+            keep=self.training,
+        )
         return self._supervised(states)
 
     def _supervised(self, states: list[Tensor]) -> list[Tensor]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphbench.models.arcs import occurrences
-from graphbench.models.fused import LANES
+from graphbench.models.fused import LANES, flat
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _PairsAttention(torch.autograd.Function):
         given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, pairs), values.shape[3])
 
         def some(heads: tuple[int, int]) -> None:
-            arguments: tuple[Any, ...] = (*given, heads, _flat(normalisers), _flat(result))
+            arguments: tuple[Any, ...] = (*given, heads, flat(normalisers), flat(result))
             attend(*arguments)
 
         _for_all_heads(some, values.shape[0] * values.shape[1])
@@ -103,7 +103,7 @@ class _PairsAttention(torch.autograd.Function):
         given: tuple[Any, ...] = (*_arrays(queries, keys, values, bias, ctx.pairs), values.shape[3])
         of_tokens, of_bias = [torch.zeros_like(t) for t in (queries, keys, values)], torch.zeros_like(bias)
         tokens = (normalisers, result, gradient.contiguous(), *of_tokens)
-        outputs: tuple[Any, ...] = (*map(_flat, tokens), of_bias.numpy())
+        outputs: tuple[Any, ...] = (*map(flat, tokens), of_bias.numpy())
 
         def some(heads: tuple[int, int]) -> None:
             arguments: tuple[Any, ...] = (*given, heads, *outputs)
@@ -128,8 +128,4 @@ def _for_all_heads(work: Callable[[tuple[int, int]], None], heads: int) -> None:
 def _arrays(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, pairs: BiasedPairs) -> tuple[Any, ...]:
     """Return the first arguments of the kernels."""
     facts = (pairs.starts, pairs.pairs, pairs.lengths)
-    return (*map(_flat, (queries, keys, values)), bias.detach().numpy(), *(t.contiguous().numpy() for t in facts))
-
-
-def _flat(values: Tensor) -> Any:
-    return values.detach().view(-1).numpy()
+    return (*map(flat, (queries, keys, values)), bias.detach().numpy(), *(t.contiguous().numpy() for t in facts))

@@ -6,14 +6,14 @@ is tested against.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-MOST_NODES = 2**15 - 1
-"""Nodes of the largest graph: the positions of maxima are int16."""
+from graphbench.models.fused import flat
 
 
 class PairSum(NamedTuple):
@@ -55,8 +55,13 @@ def pair_scores(total: PairSum, last: Tensor, rows: Tensor | None = None) -> Ten
         last: float32 [h].
         rows: float32 [B, n, n, h]; None for zeros.
     """
-    other = total.columns.new_empty(0) if rows is None else rows.contiguous()
-    scores: Tensor = _PairScores.apply(*map(_contiguous, total), other, last.contiguous())  # type: ignore[no-untyped-call]
+    from graphbench.models.trajectory import _pointers_cpu
+
+    kernels = _ScoreKernels(_pointers_cpu.pair_scores, _pointers_cpu.pair_score_gradients, skips_first=True)
+    samples, nodes = total.tails.shape[:2]
+    other = total.columns.new_empty(0) if rows is None else rows
+    tensors = map(_contiguous, (*total, other, last))
+    scores: Tensor = _Scores.apply(kernels, (samples, nodes, nodes), *tensors)  # type: ignore[no-untyped-call]
     return scores
 
 
@@ -68,9 +73,10 @@ def triple_scores(sources: Tensor, targets: Tensor, last: Tensor) -> Tensor:
         targets: float32 [B, n, h].
         last: float32 [h].
     """
-    tensors = (sources.contiguous(), targets.contiguous(), last.contiguous())
-    scores: Tensor = _TripleScores.apply(*tensors)  # type: ignore[no-untyped-call]
-    return scores
+    from graphbench.models.trajectory import _pointers_cpu
+
+    kernels = _ScoreKernels(_pointers_cpu.triple_scores, _pointers_cpu.triple_score_gradients)
+    return _of_triples(kernels, sources, targets, last)
 
 
 def triplet_scores(ends: Tensor, firsts: Tensor, seconds: Tensor, last: Tensor) -> Tensor:
@@ -82,9 +88,10 @@ def triplet_scores(ends: Tensor, firsts: Tensor, seconds: Tensor, last: Tensor) 
         seconds: See ``ends``.
         last: float32 [h].
     """
-    tensors = (ends.contiguous(), firsts.contiguous(), seconds.contiguous(), last.contiguous())
-    scores: Tensor = _TripletScores.apply(*tensors)  # type: ignore[no-untyped-call]
-    return scores
+    from graphbench.models.trajectory import _pointers_cpu
+
+    kernels = _ScoreKernels(_pointers_cpu.triplet_scores, _pointers_cpu.triplet_score_gradients)
+    return _of_triples(kernels, ends, firsts, seconds, last)
 
 
 class _Received(torch.autograd.Function):
@@ -103,7 +110,7 @@ class _Received(torch.autograd.Function):
         hidden = tails.new_empty(messages * width if kept else 0)
         transposed = (inner.t().contiguous(), inner_bias, outer.t().contiguous(), outer_bias)
         read = (columns, weights, tails, heads, *transposed, mask)
-        arguments: list[Any] = [*map(_flat, read), nodes, width, *map(_flat, (maxima, positions, hidden))]
+        arguments: list[Any] = [*map(flat, read), nodes, width, *map(flat, (maxima, positions, hidden))]
         receive(*arguments)
         ctx.save_for_backward(columns, weights, tails, heads, inner, outer, mask, positions, hidden)
         return maxima
@@ -119,82 +126,50 @@ class _Received(torch.autograd.Function):
         gradients = [torch.zeros_like(tensor) for tensor in (weights, tails, heads, inner, inner[0], outer, outer[0])]
         inputs = (columns, weights, tails, heads, inner.contiguous(), outer.contiguous(), mask)
         written = (positions, hidden, gradient.contiguous(), of_columns, *gradients)
-        arguments: list[Any] = [*map(_flat, inputs), nodes, width, *map(_flat, written)]
+        arguments: list[Any] = [*map(flat, inputs), nodes, width, *map(flat, written)]
         receive_gradients(*arguments)
         return (of_columns if ctx.needs_input_grad[0] else None, *gradients, None)
 
 
-class _PairScores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
-        from graphbench.models.trajectory import _pointers_cpu
+class _ScoreKernels(NamedTuple):
+    """The kernels of the scores of pairs or triples of nodes.
 
+    Attributes:
+        scores: Writes the scores.
+        gradients: Adds the gradients of all tensors.
+        skips_first: Whether ``gradients`` leaves out the first tensor if the array of its gradient is empty.
+    """
+
+    scores: Callable[..., None]
+    gradients: Callable[..., None]
+    skips_first: bool = False
+
+
+class _Scores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, kernels: _ScoreKernels, shape: tuple[int, ...], *tensors: Tensor) -> Tensor:
         ctx.save_for_backward(*tensors)
-        samples, nodes = tensors[2].shape[:2]
-        scores = tensors[2].new_empty(samples, nodes, nodes)
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(scores)]
-        _pointers_cpu.pair_scores(*arguments)
+        ctx.kernels = kernels
+        scores = tensors[0].new_empty(shape)
+        kernels.scores(*map(flat, tensors), shape[1], flat(scores))
         return scores
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        from graphbench.models.trajectory._pointers_cpu import pair_score_gradients
-
-        tensors, nodes = ctx.saved_tensors, gradient.shape[1]
-        needed = ctx.needs_input_grad[0]
+        tensors, needed = ctx.saved_tensors, ctx.needs_input_grad[2] or not ctx.kernels.skips_first
         gradients = [_gradient_of(tensors[0], needed=needed), *(torch.zeros_like(tensor) for tensor in tensors[1:])]
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(gradient.contiguous()), *map(_flat, gradients)]
-        pair_score_gradients(*arguments)
-        return (gradients[0] if needed else None, *gradients[1:])
+        written = (*map(flat, tensors), gradient.shape[1], flat(gradient.contiguous()), *map(flat, gradients))
+        ctx.kernels.gradients(*written)
+        return (None, None, gradients[0] if needed else None, *gradients[1:])
 
 
-class _TripleScores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
-        from graphbench.models.trajectory import _pointers_cpu
-
-        ctx.save_for_backward(*tensors)
-        samples, nodes = tensors[1].shape[:2]
-        scores = tensors[1].new_empty(samples, nodes, nodes, nodes)
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(scores)]
-        _pointers_cpu.triple_scores(*arguments)
-        return scores
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        from graphbench.models.trajectory._pointers_cpu import triple_score_gradients
-
-        tensors, nodes = ctx.saved_tensors, gradient.shape[1]
-        gradients = tuple(torch.zeros_like(tensor) for tensor in tensors)
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(gradient.contiguous()), *map(_flat, gradients)]
-        triple_score_gradients(*arguments)
-        return gradients
-
-
-class _TripletScores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
-        from graphbench.models.trajectory import _pointers_cpu
-
-        ctx.save_for_backward(*tensors)
-        samples, nodes = tensors[0].shape[:2]
-        scores = tensors[0].new_empty(samples, nodes, nodes, nodes)
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(scores)]
-        _pointers_cpu.triplet_scores(*arguments)
-        return scores
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        from graphbench.models.trajectory._pointers_cpu import triplet_score_gradients
-
-        tensors, nodes = ctx.saved_tensors, gradient.shape[1]
-        gradients = tuple(torch.zeros_like(tensor) for tensor in tensors)
-        arguments: list[Any] = [*map(_flat, tensors), nodes, _flat(gradient.contiguous()), *map(_flat, gradients)]
-        triplet_score_gradients(*arguments)
-        return gradients
+def _of_triples(kernels: _ScoreKernels, pairs: Tensor, *others: Tensor) -> Tensor:
+    """Return the scores of all triples of nodes, float32 [B, n, n, n]; ``pairs`` is float32 [B, n, n, h]."""
+    samples, nodes = pairs.shape[:2]
+    tensors = map(_contiguous, (pairs, *others))
+    scores: Tensor = _Scores.apply(kernels, (samples, nodes, nodes, nodes), *tensors)  # type: ignore[no-untyped-call]
+    return scores
 
 
 def _gradient_of(values: Tensor, *, needed: bool) -> Tensor:
@@ -203,8 +178,3 @@ def _gradient_of(values: Tensor, *, needed: bool) -> Tensor:
 
 def _contiguous(values: Tensor) -> Tensor:
     return values.contiguous()
-
-
-def _flat(values: Tensor) -> Any:
-    """Return a contiguous tensor as an array of one dimension that shares its memory."""
-    return values.detach().view(-1).numpy()

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from graphbench.models.fused import is_compiled
 from graphbench.models.processor_registry import register_processor
+from graphbench.models.semirings import MOST_NODES
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.fused import MOST_NODES, PairSum, received
+from graphbench.models.trajectory.fused import PairSum, received
 from graphbench.models.trajectory.layers import linear, thin_linear
 from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Gate, Step
 from graphbench.models.trajectory.processors.maxima import max_over_senders, max_plus
