@@ -13,6 +13,7 @@ from graphbench.models.processors import (
     gt,
     mlp,
     pairs,
+    replicator,
     staged,
     typed,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "processor_names",
     "read_options",
     "register_processor",
+    "replicator",
     "require_processed",
     "require_shape",
     "staged",
