@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.suggestions import closest
@@ -27,6 +28,14 @@ class StrictModel(BaseModel):
     """Base of the models of this package: unknown keys, infinity and NaN are refused, and values cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@cache
+def section_below(schema: type[BaseModel], *keys: str) -> type[BaseModel]:
+    """Return the model of a mapping that holds a section of a schema below these keys, one within the other."""
+    for key in reversed(keys):
+        schema = create_model("Section", **{key: (schema, ...)})  # type: ignore[call-overload]
+    return schema
 
 
 def explain(

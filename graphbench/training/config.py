@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
 
 from graphbench.catalog.resources import NOT_MODELS, data_files, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
 from graphbench.core.files import parse_json
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest, did_you_mean, nearest
-from graphbench.core.validation import StrictModel, explain
+from graphbench.core.validation import StrictModel, explain, section_below
 from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture, architectures
 from graphbench.records.earlier_names import config_for_digests, config_in_current_names
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
@@ -341,7 +341,7 @@ def _validated_run(values: Any, where: str) -> RunConfig:
     values = config_in_current_names(values)
     problems, section = [], values.get("model", {})
     schema = _architecture_of(section, where).config
-    section_schema = create_model("Section", model=(schema, ...))
+    section_schema = section_below(schema, "model")
     model = schema.model_construct()
     try:
         model = section_schema.model_validate({"model": section}).model  # type: ignore[attr-defined]

@@ -27,12 +27,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.core.validation import explain
+from graphbench.core.validation import explain, section_below
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
@@ -198,7 +198,7 @@ def read_options(schema: type[_Options], config: ModelConfig) -> _Options:
     Raises:
         ConfigError: If the options do not fit the schema; the message names the keys of the configuration.
     """
-    section = create_model("Section", model=(create_model("Model", options=(schema, ...)), ...))
+    section = section_below(schema, "model", "options")
     try:
         validated: Any = section.model_validate({"model": {"options": config.options}})
     except ValidationError as error:
