@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.arc_steps import gated, max_of_others, relu_of_directions, reversed_arcs
-from graphbench.models.arcs import Arcs, occurrences
+from graphbench.models.arcs import Arcs
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
@@ -48,8 +48,6 @@ class ArcOptions(StrictModel):
         circulations: Random flows along the edges that neither begin nor end anywhere, see
             :func:`~graphbench.models.circulations.circulations`. They are zero on bridges alone, in graphs of any size,
             and the two directions of an edge receive opposite numbers.
-        gaps: Whether the first states also read how far the embedding of an edge lies above the largest of the other
-            edges at its ends, times their number: the scale of differences that decide in a dense graph.
         supervised: Earlier states whose decodings share the loss in training, evenly spaced over the steps.
     """
 
@@ -59,7 +57,6 @@ class ArcOptions(StrictModel):
     inner: int = Field(default=1, ge=1, le=64)
     noise: int = Field(default=0, ge=0, le=MOST_CHANNELS)
     circulations: int = Field(default=0, ge=0, le=MOST_CHANNELS)
-    gaps: bool = False
     supervised: int = Field(default=0, ge=0)
 
 
@@ -117,7 +114,6 @@ class ArcProcessor(Processor):
         self.noise = nn.Linear(self.options.noise, width, bias=False) if self.options.noise else None
         flows = self.options.circulations
         self.circulations = nn.Linear(flows, width, bias=False) if flows else None
-        self.gaps = nn.Linear(2 * width, width, bias=False) if self.options.gaps else None
         self.draws_noise = self.noise is not None or self.circulations is not None
         self.step = ArcStep(width, self.options.inner * width)
         self.of_nodes = nn.Linear(2 * width, width)
@@ -155,8 +151,6 @@ class ArcProcessor(Processor):
         if self.circulations is not None:
             ahead = self.circulations(self.facts(state)["circulations"])
             edges = edges + torch.stack([ahead, -ahead], dim=1).flatten(0, 1)
-        if self.gaps is not None:
-            edges = edges + self.gaps(_gaps(edges, arcs, layout.num_nodes))
         ends = self.tails(state.nodes).index_select(0, tails) + self.heads(state.nodes).index_select(0, heads)
         first: Tensor = edges + ends
         return first
@@ -198,21 +192,6 @@ class ArcProcessor(Processor):
         read = both.flatten(1) if state.layout.directed else torch.cat([both.sum(1), both.amax(1)], dim=1)
         edges: Tensor = state.edge_tokens + self.of_edges(read)
         return edges
-
-
-def _gaps(edges: Tensor, arcs: Arcs, nodes: int) -> Tensor:
-    """Return how far each number lies above the largest one of the other arcs at both ends, [A, 2 h], within (-1, 1).
-
-    A gap is multiplied by the number of arcs at the end: gaps of n uniform numbers near their maximum shrink as 1/n.
-
-    Args:
-        edges: [A, h], one row per arc.
-        arcs: The arcs.
-        nodes: N.
-    """
-    degrees = occurrences(arcs.ends[0], nodes).index_select(0, arcs.ends[0]).unsqueeze(1)
-    gaps = torch.tanh((edges - max_of_others(edges, arcs)) * degrees)
-    return torch.cat([gaps, reversed_arcs(gaps)], dim=1)
 
 
 def _require_readable(config: ModelConfig) -> None:
