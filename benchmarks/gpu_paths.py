@@ -49,6 +49,7 @@ DATASETS = {
 OF_MODEL = {  # configurations for some tasks of their domain alone, or whose other tasks take the same code paths
     "algoreas/arcs": ("algoreas/bridges_easy", "algoreas/max_matching_easy"),
     "algoreas/pairs": ("algoreas/mst_easy", "algoreas/topological_sort_easy", "algoreas/flow_easy"),
+    "algoreas/pairs_shared": ("algoreas/flow_easy",),
     "algoreas/replicator": ("algoreas/max_clique_easy",),
     "chip_design/gin_small": ("chip_design/aig:ands@reference",),
     "chip_design/deepsets_small": ("chip_design/aig:ands@reference",),

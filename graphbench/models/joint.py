@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphbench.catalog.features import Stage, select
+from graphbench.catalog.features import Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, graphs_at_once, module_key, of_task
 from graphbench.models.build import Model, context_of
@@ -25,7 +25,8 @@ class JointModel(TaskModel):
     """One processor, shared by several tasks, with encoders and decoders for each.
 
     The processor has edge tokens or a graph token if any of the tasks needs them. Settings that name inputs
-    (``ignore``, ``fixed``) apply to the tasks that have these inputs.
+    (``ignore``, ``fixed``) apply to the tasks that have these inputs, and ``readout`` to the tasks whose outputs lie on
+    graphs.
     """
 
     def __init__(self, config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
@@ -103,10 +104,15 @@ def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) ->
 
 
 def _config_of_task(config: ModelConfig, task: TaskFeatures) -> ModelConfig:
-    """Return the configuration, restricted to names of inputs that the task has."""
+    """Return the configuration, restricted to names of inputs and to a readout that the task has."""
     inputs = {f.name for f in select(task.features, Stage.INPUT)}
     named: dict[str, Sequence[str]] = {"ignore": config.ignore, "fixed": config.fixed}
-    return config.model_copy(update={key: tuple(n for n in names if n in inputs) for key, names in named.items()})
+    own: dict[str, Any] = {key: tuple(n for n in names if n in inputs) for key, names in named.items()}
+    return config.model_copy(update=own if _has_graph_outputs(task) else {**own, "readout": "pooled"})
+
+
+def _has_graph_outputs(task: TaskFeatures) -> bool:
+    return any(f.location is Location.GRAPH for f in select(task.features, Stage.OUTPUT))
 
 
 def _refuse_unknown_names(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
@@ -115,3 +121,7 @@ def _refuse_unknown_names(config: ModelConfig, tasks: Mapping[str, TaskFeatures]
         unknown = set(names) - inputs
         if unknown:
             raise ConfigError(f"{key} names {sorted(unknown)}; the inputs of the tasks are {sorted(inputs)}")
+    if config.readout != "pooled" and not any(map(_has_graph_outputs, tasks.values())):
+        raise ConfigError(
+            f"readout {config.readout!r} is for outputs of graphs, and no task has any; set model.readout to pooled"
+        )

@@ -67,10 +67,11 @@ def require_shared_once(model: TaskModel) -> None:
 # Graph models
 
 
-@pytest.mark.parametrize("processor", ["gin", "gt", "gat", "deepsets", "mlp"])
+@pytest.mark.parametrize("processor", ["gin", "gt", "gat", "deepsets", "mlp", "pairs", "arcs", "replicator"])
 def test_every_task_of_graphs_reaches_the_shared_processor(processor: str) -> None:
     torch.manual_seed(0)
-    config = ModelConfig(processor=processor, hidden=16, heads=4, layers=2, dropout=0.0, stochastic_depth=0.0)
+    layers = 1 if processor in ("arcs", "replicator") else 2
+    config = ModelConfig(processor=processor, hidden=16, heads=4, layers=layers, dropout=0.0, stochastic_depth=0.0)
     model = build_task_model(config, GRAPH_TASKS)
     assert isinstance(model, JointModel)
     require_shared_once(model)
@@ -112,6 +113,18 @@ def test_one_task_keeps_the_names_and_the_draws_of_a_single_model() -> None:
     assert list(built.state_dict()) == list(single.state_dict())
     for name, value in built.state_dict().items():
         assert torch.equal(value, single.state_dict()[name])
+
+
+def test_a_readout_applies_to_the_tasks_whose_outputs_lie_on_graphs() -> None:
+    tasks = {name: TaskFeatures(features_of(name)) for name in ("mst", "flow")}
+    model = build_task_model(ModelConfig(hidden=8, layers=1, readout="marked"), tasks)
+    assert isinstance(model, JointModel)
+    assert [model.tasks[name].config.readout for name in tasks] == ["pooled", "marked"]
+    for name in tasks:
+        assert all(value.isfinite().all() for value in model(random_batch(name), name).values())
+    del tasks["flow"]
+    with pytest.raises(ConfigError, match="'marked' is for outputs of graphs, and no task has any"):
+        build_task_model(ModelConfig(hidden=8, layers=1, readout="marked"), {**tasks, "b": tasks["mst"]})
 
 
 def test_what_joint_graph_models_refuse() -> None:

@@ -13,6 +13,7 @@ from graphbench.training.config import list_configs, load_config
 
 DATASETS = {
     "algoreas": "algoreas/mst_easy",
+    "algoreas/pairs_shared": "algoreas/flow_easy",
     "chip_design": "chip_design/aig",
     "chip_design/gin_small": "chip_design/aig:ands",
     "chip_design/deepsets_small": "chip_design/aig:ands",

@@ -279,5 +279,8 @@ class PairProcessor(Processor):
     def _edges(self, state: State, pairs: Tensor, layout: PairLayout) -> Tensor | None:
         if self.of_edges is None or state.edge_tokens is None:
             return None
-        edges: Tensor = state.edge_tokens + self.of_edges(layout.of_edges(pairs, state.layout))
+        read = layout.of_edges(pairs, state.layout)
+        if read.shape[1] < self.of_edges.in_features:  # an undirected graph; other tasks have directed ones
+            read = torch.cat([read, read], dim=1)
+        edges: Tensor = state.edge_tokens + self.of_edges(read)
         return edges

@@ -35,6 +35,7 @@ _MOST_STEPS = 4096
 _RANGE = (0.03, 1.5)  # standard deviations of the first logarithms of masses, of the first and the last copy
 _MEMBER = 0.2  # a node belongs to the nodes of a copy from this share of the largest mass on
 _OFFSPRING = 8  # copies of a round per copy that survives
+_FIRST_CHANGES = 0.01  # standard deviation of the first weights of changes: the dynamics hardly change
 _MOST_RANKS = 8.0  # sets of nodes that are told apart by their order
 _WORD = 62  # nodes in a number of 64 bits
 
@@ -105,7 +106,7 @@ class ReplicatorProcessor(Processor):
         self.gain = nn.Parameter(torch.full((), 0.5))
         self.seen = nn.Linear(3 + options.order + memory, options.inner, bias=False)
         self.out = nn.Linear(options.inner, 1 + memory)
-        nn.init.zeros_(self.out.weight)
+        nn.init.normal_(self.out.weight, std=_FIRST_CHANGES)
         nn.init.zeros_(self.out.bias)
         self.choice = nn.Parameter(torch.tensor([8.0, 2.0] if options.order else [8.0]))
         self.of_nodes = nn.Linear(3 + memory, width)
