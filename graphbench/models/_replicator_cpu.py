@@ -6,7 +6,7 @@ batch, so one vector of copies of one graph takes all its steps in the cache of 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,53 @@ _LEAST, _LARGEST_GAIN, _LEAST_VARIANCE = np.float32(-20.0), np.float32(4.0), np.
 _LOWEST = np.float32(-np.inf)
 
 
+class Network(NamedTuple):
+    """What a step reads of the nodes and of the weights; f is m + 3, and one more with places.
+
+    Attributes:
+        hidden: [N * h], what the hidden layer reads of the node itself.
+        places: [N], or empty if the hidden layer does not read them.
+        seen: [h, f], the weights of the hidden layer.
+        out: [1 + m, h], the weights of the changes.
+        bias: [1 + m].
+        gain: The weight of the standardised mass of the neighbours.
+    """
+
+    hidden: NDArray[np.float32]
+    places: NDArray[np.float32]
+    seen: NDArray[np.float32]
+    out: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    gain: float
+
+
+class _Work(NamedTuple):
+    """Vectors of the copies that take their steps.
+
+    Attributes:
+        own: [n, LANES], scores.
+        mass: [n, LANES].
+        around: [n, LANES], the mass of the neighbours and half the node's mass.
+        memory: [n * m, LANES].
+        features: [f, LANES], of one node, as are the following ones.
+        values: [h, LANES], of the hidden layer.
+        changes: [1 + m, LANES].
+    """
+
+    own: NDArray[np.float32]
+    mass: NDArray[np.float32]
+    around: NDArray[np.float32]
+    memory: NDArray[np.float32]
+    features: NDArray[np.float32]
+    values: NDArray[np.float32]
+    changes: NDArray[np.float32]
+
+
 @kernel
 def run_copies(
     scores: NDArray[np.float32],
     memory: NDArray[np.float32],
-    hidden: NDArray[np.float32],
-    places: NDArray[np.float32],
-    seen: NDArray[np.float32],
-    out: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    gain: float,
+    network: Network,
     pace: float,
     sources: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -40,61 +77,74 @@ def run_copies(
     Args:
         scores: [N * K], changed; K is a multiple of ``LANES``.
         memory: [N * m * K], changed.
-        hidden: [N * h], what the hidden layer reads of the node itself.
-        places: [N], or empty if the hidden layer does not read them.
-        seen: [h, f], the weights of the hidden layer; f is m + 3, and one more with places.
-        out: [1 + m, h], the weights of the changes.
-        bias: [1 + m].
-        gain: The weight of the standardised mass of the neighbours.
+        network: The network of a step.
         pace: The sum of the rates of a graph's steps.
         sources: [A]; the arcs into node v start at ``sources[offsets[v]:offsets[v + 1]]``.
         offsets: [N + 1].
         ptr: [B + 1], first node of every graph.
         steps: [B], the steps of every graph.
     """
-    kept = bias.size - 1
+    kept = network.bias.size - 1
     vectors = scores.size // max(ptr[-1], 1) // LANES
     most = 0
     for graph in range(steps.size):
         most = max(most, ptr[graph + 1] - ptr[graph])
-    own, mass, around = empty_vectors(most + 1), empty_vectors(most + 1), empty_vectors(most + 1)
-    numbers, features = empty_vectors(most * kept + 1), empty_vectors(seen.shape[1])
-    values, changes = empty_vectors(seen.shape[0]), empty_vectors(1 + kept)
+    work = _make_work(most, network.seen.shape[1], network.seen.shape[0], kept)
     for graph in range(steps.size):
         first, nodes = ptr[graph], ptr[graph + 1] - ptr[graph]
         rate = np.float32(pace / max(steps[graph], 1))
         for vector in range(vectors):
             for v in range(nodes):
-                store(own, v, load(scores, (first + v) * vectors + vector))
-                for j in range(kept):
-                    store(numbers, v * kept + j, load(memory, ((first + v) * kept + j) * vectors + vector))
+                store(work.own, v, load(scores, (first + v) * vectors + vector))
+            for row in range(nodes * kept):
+                store(work.memory, row, load(memory, (first * kept + row) * vectors + vector))
             for _ in range(steps[graph]):
-                _spread_mass(own, mass, nodes)
-                mean, deviation = _see_neighbours(mass, around, first, nodes, sources, offsets)
-                for v in range(nodes):
-                    difference = (load(around, v) - mean) / deviation
-                    low, high = splat(-_LARGEST_GAIN), splat(_LARGEST_GAIN)
-                    difference = where_less(difference, low, low, difference)
-                    difference = where_less(high, difference, high, difference)
-                    store(features, 0, load(own, v) / splat(_FIVE))
-                    store(features, 1, difference)
-                    store(features, 2, load(around, v))
-                    if places.size:
-                        store(features, 3, splat(places[first + v]))
-                    begin = seen.shape[1] - kept
-                    for j in range(kept):
-                        store(features, begin + j, load(numbers, v * kept + j))
-                    _change(features, hidden, (first + v) * seen.shape[0], seen, out, bias, values, changes)
-                    moved = splat(np.float32(gain)) * difference + load(changes, 0)
-                    store(own, v, load(own, v) + splat(rate) * moved)
-                    for j in range(kept):
-                        before = load(numbers, v * kept + j)
-                        after = _tangent(load(changes, 1 + j))
-                        store(numbers, v * kept + j, before + splat(min(rate, _ONE)) * (after - before))
+                _take_step(work, network, rate, first, nodes, sources, offsets)
             for v in range(nodes):
-                store(scores, (first + v) * vectors + vector, load(own, v))
-                for j in range(kept):
-                    store(memory, ((first + v) * kept + j) * vectors + vector, load(numbers, v * kept + j))
+                store(scores, (first + v) * vectors + vector, load(work.own, v))
+            for row in range(nodes * kept):
+                store(memory, (first * kept + row) * vectors + vector, load(work.memory, row))
+
+
+@inner
+def _make_work(nodes: int, features: int, hidden: int, kept: int) -> _Work:
+    return _Work(
+        empty_vectors(nodes + 1),
+        empty_vectors(nodes + 1),
+        empty_vectors(nodes + 1),
+        empty_vectors(nodes * kept + 1),
+        empty_vectors(features),
+        empty_vectors(hidden),
+        empty_vectors(1 + kept),
+    )
+
+
+@inner
+def _take_step(
+    work: _Work,
+    network: Network,
+    rate: np.float32,
+    first: int,
+    nodes: int,
+    sources: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> None:
+    """Let the copies of the graph whose nodes begin at ``first`` take one step."""
+    kept = network.bias.size - 1
+    low, high, slow = splat(-_LARGEST_GAIN), splat(_LARGEST_GAIN), splat(min(rate, _ONE))
+    _spread_mass(work.own, work.mass, nodes)
+    mean, deviation = _see_neighbours(work.mass, work.around, first, nodes, sources, offsets)
+    for v in range(nodes):
+        difference = (load(work.around, v) - mean) / deviation
+        difference = where_less(difference, low, low, difference)
+        difference = where_less(high, difference, high, difference)
+        _change(work, network, v, first + v, difference)
+        moved = splat(np.float32(network.gain)) * difference + load(work.changes, 0)
+        store(work.own, v, load(work.own, v) + splat(rate) * moved)
+        for j in range(kept):
+            before = load(work.memory, v * kept + j)
+            after = _tangent(load(work.changes, 1 + j))
+            store(work.memory, v * kept + j, before + slow * (after - before))
 
 
 @inner
@@ -140,28 +190,26 @@ def _see_neighbours(
 
 
 @inner
-def _change(
-    features: NDArray[np.float32],
-    hidden: NDArray[np.float32],
-    place: int,
-    seen: NDArray[np.float32],
-    out: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    values: NDArray[np.float32],
-    changes: NDArray[np.float32],
-) -> None:
-    """Write what a network of one hidden layer makes of the features of a node to ``changes`` [1 + m, LANES]."""
-    zero = splat(_ZERO)
+def _change(work: _Work, network: Network, v: int, node: int, difference: Any) -> None:
+    """Write what the network makes of node v of a graph, ``node`` of the batch, to ``work.changes``."""
+    seen, kept, zero = network.seen, network.bias.size - 1, splat(_ZERO)
+    store(work.features, 0, load(work.own, v) / splat(_FIVE))
+    store(work.features, 1, difference)
+    store(work.features, 2, load(work.around, v))
+    if network.places.size:
+        store(work.features, 3, splat(network.places[node]))
+    for j in range(kept):
+        store(work.features, seen.shape[1] - kept + j, load(work.memory, v * kept + j))
     for i in range(seen.shape[0]):
-        value = splat(hidden[place + i])
+        value = splat(network.hidden[node * seen.shape[0] + i])
         for f in range(seen.shape[1]):
-            value = value + splat(seen[i, f]) * load(features, f)
-        store(values, i, where_less(value, zero, zero, value))
-    for o in range(bias.size):
-        change = splat(bias[o])
+            value = value + splat(seen[i, f]) * load(work.features, f)
+        store(work.values, i, where_less(value, zero, zero, value))
+    for o in range(network.bias.size):
+        change = splat(network.bias[o])
         for i in range(seen.shape[0]):
-            change = change + splat(out[o, i]) * load(values, i)
-        store(changes, o, change)
+            change = change + splat(network.out[o, i]) * load(work.values, i)
+        store(work.changes, o, change)
 
 
 @inner

@@ -171,6 +171,11 @@ class Layout:
         """Return ``values`` [M, ...] as [E, ...], one row per column of ``edge_index``."""
         return values if self.directed else values.repeat_interleave(2, dim=0)
 
+    @property
+    def numbers(self) -> Tensor:
+        """int64 [N], the number of each node within its graph, from 0."""
+        return torch.arange(self.num_nodes, device=self.graph.device) - self.ptr[self.graph]
+
     def local(self, nodes: Tensor) -> Tensor:
         """Return node ids counted within their graph; ``nodes`` int64 [...] counts through the batch."""
         return nodes - self.ptr[self.graph[nodes]]
@@ -241,17 +246,21 @@ def segment_mean(values: Tensor, segment: Tensor, sizes: Tensor) -> Tensor:
     return segment_sum(values, segment, sizes.numel()) / sizes.clamp(min=1).unsqueeze(1)
 
 
+def segment_max(values: Tensor, segment: Tensor, count: int) -> Tensor:
+    """Return the maxima [count, ...] of the rows of ``values`` [items, ...] that share a segment; -inf without rows."""
+    rows = segment.view(-1, *[1] * (values.ndim - 1)).expand_as(values)
+    return values.new_full((count, *values.shape[1:]), -torch.inf).scatter_reduce(0, rows, values, "amax")
+
+
 def segment_log_softmax(logits: Tensor, segment: Tensor, count: int) -> Tensor:
     """Return the log-softmax of ``logits`` [items] within each segment, float [items]."""
-    highest = logits.detach().new_full((count,), -torch.inf)
-    highest = highest.scatter_reduce(0, segment, logits.detach(), "amax")
-    shifted = logits - highest[segment]
+    shifted = logits - segment_max(logits.detach(), segment, count)[segment]
     return shifted - segment_sum(shifted.exp(), segment, count).log()[segment]
 
 
 def segment_argmax(values: Tensor, segment: Tensor, count: int) -> Tensor:
     """Return the position int64 [count] of each segment's first maximum among ``values`` [items]."""
-    highest = values.new_full((count,), -torch.inf).scatter_reduce(0, segment, values, "amax")
+    highest = segment_max(values, segment, count)
     positions = torch.arange(values.numel(), device=values.device)
     positions = positions.masked_fill(values < highest[segment], values.numel())
     best = positions.new_full((count,), values.numel())

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import Model
 from graphbench.models.graphs import Layout
-from graphbench.models.processors.replicator import ReplicatorProcessor, _around, _masses, _places, _ranks
+from graphbench.models.processors.replicator import ReplicatorProcessor, _around, _masses, _ranks
 
 from .conftest import assert_near_under_autocast, batch_of, graph, small_model
 
@@ -94,7 +94,7 @@ def test_compiled_steps_give_what_steps_in_torch_give(task: str, kind: str) -> N
     model = replicator(task, {**OPTIONS[kind], "scored_copies": 32})
     graphs = [graph(n, task, n) for n in (7, 18, 5, 9)]
     layout = Layout.of(batch_of(graphs), directed=task == "topological_sort")
-    places = _places(layout) if kind == "ordered" else None
+    places = layout.numbers / layout.sizes[layout.graph] if kind == "ordered" else None
     inputs = (torch.randn(39, 32), torch.randn(39, 4, 32), torch.randn(39, 16), places, layout)
     expected = model.processor._run(*inputs)
     with torch.inference_mode():

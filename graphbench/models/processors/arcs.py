@@ -26,7 +26,12 @@ from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
-from graphbench.models.processors.recurrence import repeated_states, supervised_states
+from graphbench.models.processors.recurrence import (
+    repeated_states,
+    require_one_layer,
+    share_of_steps,
+    supervised_states,
+)
 
 MOST_STEPS = 4096
 MOST_CHANNELS = 4096
@@ -173,7 +178,7 @@ class ArcProcessor(Processor):
         """Return the steps of graphs with these numbers of nodes, int64; in training a random share of them."""
         options = self.options
         steps = options.steps + options.steps_per_doubling * np.log2(np.maximum(nodes, 1))
-        share = options.least_share + (1.0 - options.least_share) * float(torch.rand(())) if self.training else 1.0
+        share = share_of_steps(options.least_share, training=self.training)
         counts: NDArray[np.int64] = np.ceil(share * steps).astype(np.int64)
         return counts
 
@@ -200,11 +205,7 @@ def _require_readable(config: ModelConfig) -> None:
     Raises:
         ConfigError: If the configuration has several layers, or inverse edges.
     """
-    if config.layers != 1:
-        raise ConfigError(
-            f"model.layers is {config.layers}, but 'arcs' repeats one step as often as a graph's size asks for "
-            "(model.options.steps, model.options.steps_per_doubling); set model.layers to 1"
-        )
+    require_one_layer(config, "steps", "steps_per_doubling")
     if config.inverse_edges:
         raise ConfigError("model.inverse_edges is set, but 'arcs' adds inverse arcs by itself; set it to false")
 

@@ -26,7 +26,7 @@ from graphbench.models.noise import GraphNoise
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, every_edge, read_options
-from graphbench.models.processors.recurrence import repeated_states, supervised_states
+from graphbench.models.processors.recurrence import repeated_states, share_of_steps, supervised_states
 from graphbench.models.semirings import mean_products, semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
@@ -250,8 +250,8 @@ class PairProcessor(Processor):
     def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the steps of graphs, int64 [B]: 2 log2 n when scoring; a random share of at least half in training."""
         steps = np.maximum(2, np.ceil(2 * np.log2(np.maximum(nodes, 2))))
-        share = float(torch.rand(())) if self.training else 1.0
-        counts: NDArray[np.int64] = np.ceil(steps * (1 + share) / 2).astype(np.int64)
+        share = share_of_steps(0.5, training=self.training)
+        counts: NDArray[np.int64] = np.ceil(steps * share).astype(np.int64)
         return counts
 
     def _first(self, state: State, layout: PairLayout, arcs: Tensor) -> Tensor:

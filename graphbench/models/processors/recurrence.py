@@ -8,6 +8,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphbench.core.errors import ConfigError
+from graphbench.models.config import ModelConfig
+
+
+def require_one_layer(config: ModelConfig, *settings: str) -> None:
+    """Raise an error for several layers of a processor that repeats one step.
+
+    Args:
+        config: The model's configuration.
+        settings: Keys of ``model.options`` on which the number of steps depends.
+
+    Raises:
+        ConfigError: If ``config.layers`` is not 1; the message names the processor and the settings.
+    """
+    if config.layers != 1:
+        keys = ", ".join(f"model.options.{name}" for name in settings)
+        raise ConfigError(
+            f"model.layers is {config.layers}, but {config.processor!r} repeats one step as often as a graph's size "
+            f"asks for ({keys}); set model.layers to 1"
+        )
+
+
+def share_of_steps(least: float, *, training: bool) -> float:
+    """Return the share of its steps that a batch takes: in training drawn uniformly from ``least`` to 1, else 1."""
+    return least + (1.0 - least) * float(torch.rand(())) if training else 1.0
+
 
 def repeated_states(
     step: Callable[[Tensor], Tensor], first: Tensor, steps: int, stops: Tensor | None, *, keep: bool

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.fused import flat, is_compiled
-from graphbench.models.graphs import Layout, neighbour_sums, segment_sum
+from graphbench.models.graphs import Layout, neighbour_sums, segment_max, segment_sum
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+from graphbench.models.processors.recurrence import require_one_layer, share_of_steps
 
 _LEAST = -20.0  # logarithm of the smallest mass, compared with the largest one of a copy
 _LARGEST_GAIN = 4.0  # standard deviations
@@ -77,7 +77,7 @@ class ReplicatorOptions(StrictModel):
 
 @register_processor("replicator")
 class ReplicatorProcessor(Processor):
-    """Copies of masses of the nodes, see :class:`ReplicatorOptions`; the sums over arcs ignore their direction's name.
+    """Copies of masses of the nodes, see :class:`ReplicatorOptions`.
 
     In directed graphs a node sees the mass of the nodes with an arc to it.
     """
@@ -92,11 +92,7 @@ class ReplicatorProcessor(Processor):
             ConfigError: If ``config.options`` do not fit :class:`ReplicatorOptions`, or the model has several layers.
         """
         super().__init__(config, context)
-        if config.layers != 1:
-            raise ConfigError(
-                f"model.layers is {config.layers}, but 'replicator' repeats one step as often as a graph's size asks "
-                "for (model.options.steps, model.options.steps_per_node); set model.layers to 1"
-            )
+        require_one_layer(config, "steps", "steps_per_node")
         options = self.options = read_options(ReplicatorOptions, config)
         width, memory = config.hidden, options.memory
         self.of_start = nn.Linear(width, 1 + memory + options.inner)
@@ -115,7 +111,7 @@ class ReplicatorProcessor(Processor):
         """Return standard normal numbers for the copies of all rounds, float32 [N, copies * rounds]."""
         options = self.options  # scoring draws with number 0
         copies = options.copies if noise.draw else options.scored_copies * options.rounds
-        return {"noise": noise.normal(layout.sizes.cpu().numpy(), copies)}
+        return {"noise": noise.normal(layout.sizes.numpy(), copies)}
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the copies of the nodes of each graph; a row of the model's width holds one."""
@@ -126,7 +122,7 @@ class ReplicatorProcessor(Processor):
         layout, noise = state.layout, self.facts(state)["noise"]
         of_nodes = self.of_start(state.nodes).float()  # autocast returns bfloat16
         first, memory, hidden = of_nodes.split([1, self.options.memory, self.options.inner], dim=1)
-        places = _places(layout) if self.slope is not None else None
+        places = layout.numbers / layout.sizes[layout.graph] if self.slope is not None else None
         rounds = 1 if self.training else self.options.rounds
         of_first_round, *others = noise.chunk(rounds, dim=1)
 
@@ -179,31 +175,26 @@ class ReplicatorProcessor(Processor):
         layout: Layout,
         steps: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        from graphbench.models._replicator_cpu import run_copies
+        from graphbench.models._replicator_cpu import Network, run_copies
 
         scores, memory = scores.clone(), memory.clone(memory_format=torch.contiguous_format)
-        arcs = layout.arcs.arriving
-        run_copies(
-            flat(scores),
-            flat(memory),
-            flat(hidden.contiguous()),
-            np.empty(0, np.float32) if places is None else places.numpy(),
-            self.seen.weight.detach().numpy(),
-            self.out.weight.detach().numpy(),
-            self.out.bias.detach().numpy(),
-            float(self.gain),
-            self.options.pace,
-            arcs.rows.numpy(),
-            arcs.offsets.numpy(),
-            layout.ptr.numpy(),
-            steps.numpy(),
+        network = Network(
+            hidden=flat(hidden.contiguous()),
+            places=np.empty(0, np.float32) if places is None else places.numpy(),
+            seen=self.seen.weight.detach().numpy(),
+            out=self.out.weight.detach().numpy(),
+            bias=self.out.bias.detach().numpy(),
+            gain=float(self.gain),
         )
+        arcs = layout.arcs.arriving
+        order = (arcs.rows.numpy(), arcs.offsets.numpy(), layout.ptr.numpy(), steps.numpy())
+        run_copies(flat(scores), flat(memory), network, self.options.pace, *order)
         return scores, memory
 
     def _steps(self, layout: Layout) -> tuple[Tensor, int]:
         """Return the steps of every graph, int64 [B], and of the largest one; in training a random share of them."""
         options = self.options
-        share = options.least_share + (1.0 - options.least_share) * float(torch.rand(())) if self.training else 1.0
+        share = share_of_steps(options.least_share, training=self.training)
 
         def steps(nodes: Any) -> Any:
             return share * (options.steps + options.steps_per_node * nodes)
@@ -260,12 +251,6 @@ class ReplicatorProcessor(Processor):
         return merits
 
 
-def _places(layout: Layout) -> Tensor:
-    """Return the share of the nodes of the graph whose numbers are smaller, float32 [N]."""
-    numbers = torch.arange(layout.num_nodes, device=layout.graph.device) - layout.ptr[layout.graph]
-    return numbers / layout.sizes[layout.graph]
-
-
 def _members(scores: Tensor) -> Tensor:
     """Return how far every node belongs to a copy, from 0 to 1, by its score below the largest one."""
     return torch.sigmoid(4.0 * (scores - math.log(_MEMBER)))
@@ -278,16 +263,10 @@ def _around(mass: Tensor, layout: Layout) -> Tensor:
 
 def _masses(scores: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
     """Return scores [N, K], the largest of a graph 0 and the least ``_LEAST``, and the masses, which add up to 1."""
-    scores = (scores - _highest(scores, layout)[layout.graph]).clamp(min=_LEAST)
+    highest = segment_max(scores.detach(), layout.graph, layout.num_graphs)
+    scores = (scores - highest[layout.graph]).clamp(min=_LEAST)
     mass = scores.exp()
     return scores, mass / segment_sum(mass, layout.graph, layout.num_graphs)[layout.graph]
-
-
-def _highest(scores: Tensor, layout: Layout) -> Tensor:
-    """Return the largest score of every graph and copy, [B, K], without gradients."""
-    values = scores.detach()
-    rows = layout.graph.unsqueeze(1).expand_as(values)
-    return values.new_full((layout.num_graphs, values.shape[1]), -torch.inf).scatter_reduce(0, rows, values, "amax")
 
 
 def _ranks(sizes: Tensor, members: Tensor, layout: Layout) -> Tensor:
@@ -302,7 +281,7 @@ def _ranks(sizes: Tensor, members: Tensor, layout: Layout) -> Tensor:
     """
     count, copies = sizes.shape
     words = -(-max(layout.extent.most_nodes, 1) // _WORD)
-    numbers = torch.arange(layout.num_nodes, device=sizes.device) - layout.ptr[layout.graph]
+    numbers = layout.numbers
     bits = members.long() << (_WORD - 1 - numbers % _WORD).unsqueeze(1)
     sets = bits.new_zeros(count * words, copies).index_add(0, layout.graph * words + numbers // _WORD, bits)
     keys = torch.cat([sizes.long().unsqueeze(1), sets.view(count, words, copies)], dim=1)  # the larger set comes first
