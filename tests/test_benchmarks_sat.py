@@ -65,6 +65,7 @@ def test_the_clauses_of_a_hash_propagate_a_message_to_its_digest(name):
     assert hex_of([bit in known for bit in digest]) == DIGESTS[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIGESTS)
 @pytest.mark.parametrize("rounds", [16, 17, 18, 19, 30])
 def test_fewer_rounds_give_the_digest_of_the_package(name, rounds):
@@ -104,6 +105,7 @@ def test_formulas_by_community_attachment_have_the_same_statistics():
         assert abs(own[2] - expected[2]) < 5 * 87 / math.sqrt(108_000)
 
 
+@pytest.mark.slow
 def test_random_circuits_have_the_same_sizes():
     parameters = {"inputs": (50, 50), "references": (1, 1), "clause_length": (4, 4), "clause_ratio": (0.5, 0.5)}
     theirs = [peers.fuzz(random.Random(i), **parameters) for i in range(100)]

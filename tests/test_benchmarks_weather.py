@@ -25,6 +25,7 @@ def root(tmp_path_factory):
     return str(place)
 
 
+@pytest.mark.slow
 def test_both_sides_load_the_same_numbers(root):
     assert runs.same_batches(root)
 
@@ -40,6 +41,7 @@ def test_batches_of_every_side_have_the_same_shapes(root, side):
         assert batch.edge_index.shape == (2, 2 * 29_732)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processor", ["gin", "gt", "staged"])
 def test_plain_models_let_messages_reach_the_grid(root, processor):
     """The change at a grid point depends on the state of another one, through the mesh or by attention."""

@@ -298,6 +298,7 @@ def distinct_tasks() -> list[str]:
     return list(seen.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id_", distinct_tasks())
 def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path, needs_installed):
     card = graphbench.card(id_)

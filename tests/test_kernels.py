@@ -226,6 +226,7 @@ def replace_unseen(path: Path, old: str, new: str) -> None:
     assert path.stat().st_size == before.st_size
 
 
+@pytest.mark.slow
 def test_a_plug_in_never_runs_old_code_of_another_folder(tmp_path):
     for name, (imports, body, other) in PLUG_INS.items():
         write_module(tmp_path / "shelf" / f"{name}.py", other)
@@ -287,6 +288,7 @@ print(int(run(3)))
     assert run_code(tmp_path, code) == 1003
 
 
+@pytest.mark.slow
 def test_a_file_of_other_sources_under_the_same_name_is_not_run(tmp_path):
     """Another process may write the file after the index has been read, before the file is."""
     cache = tmp_path / "desk" / "__pycache__"
@@ -302,6 +304,7 @@ def test_a_file_of_other_sources_under_the_same_name_is_not_run(tmp_path):
     assert run_code(tmp_path, PLUG_IN, "shared") == {"values": {"shared": 2003}, "hits": []}
 
 
+@pytest.mark.slow
 def test_settings_of_the_compiler_count(tmp_path):
     write_module(tmp_path / "desk" / "bounds.py", "@kernel\ndef run(x):\n    return np.zeros(x)[x - 1]")
     run_code(tmp_path, PLUG_IN, "bounds")
@@ -371,6 +374,7 @@ print(json.dumps({"values": values, "hits": sum(shared.stats.cache_hits.values()
 """
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_share_one_cache(tmp_path):
     toy = toy_package(tmp_path)
     (toy / "shared.py").write_text(
@@ -424,6 +428,7 @@ def test_without_a_place_for_a_cache_nothing_is_cached(monkeypatch):
     assert not kernels.is_cached(compiled)
 
 
+@pytest.mark.slow
 def test_a_class_of_arguments_that_was_renamed_is_compiled_again(tmp_path):
     toy = toy_package(tmp_path)
 

@@ -47,6 +47,7 @@ print("processes", len(started), "batches", len(list(batches)))
 """
 
 
+@pytest.mark.slow
 def test_listing_runs_as_a_script_without_a_main_guard(
     tmp_path: Path,
     run_script: Callable[..., subprocess.Popen[str]],

@@ -125,6 +125,7 @@ def test_wheel_holds_code_and_data_and_nothing_else(wheel: Path) -> None:
     assert shipped == {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "graphbench").rglob("*.py")}
 
 
+@pytest.mark.slow
 def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     with tarfile.open(build(REPOSITORY, "sdist", tmp_path / "dist")) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")

@@ -85,14 +85,6 @@ def trained(home) -> tuple[Path, dict[str, str]]:
             *["evaluate", "portfolio/cover", "--predictions", str(study / "hub" / "predictions"), "--limit", "60"],
             *["--model-name", "mine", *records, *root],
         ],
-        "tune": [
-            *["tune", "portfolio/cover", "--model", "hub", "--trials", "2", "--limit", "60"],
-            *["--output", str(study / "tuned"), *root],
-        ],
-        "tune nearest": [
-            *["tune", "portfolio/cover", "--model", "nearest", "--method", "hyperband", "--trials", "8"],
-            *["--limit", "60", "--output", str(study / "tuned_nearest"), *root],
-        ],
         "report": ["report", "portfolio", "--output", str(study / "report"), *records],
     }
     return study, dict(zip(commands, run(home, *commands.values()), strict=True))
@@ -116,7 +108,7 @@ def test_its_project_file_installs_cards_and_measurements():
     assert all(any(path.match(pattern) for pattern in patterns) for path in files)
 
 
-def test_its_models_are_trained_scored_and_tuned(trained):
+def test_its_models_are_trained_scored_and_reported(trained):
     study, said = trained
     for model in ("hub", "gin", "nearest"):
         record = json.loads((study / model / "record.json").read_text())
@@ -127,14 +119,23 @@ def test_its_models_are_trained_scored_and_tuned(trained):
         f"{scores['test']['excess_cost']:.4f}" in said["evaluate"]
         and f"{scores['n48']['excess_cost']:.4f}" in said["own"]
     )
+    report = (study / "report" / "report.md").read_text()
+    assert "steps not stated" in report
+    assert all(name in report for name in ("hub", "gin", "nearest", "mine", "single best", "excess_cost"))
+
+
+@pytest.mark.slow
+def test_its_models_are_tuned(home, trained):
+    study, _ = trained
+    shared = ["--limit", "60", "--root", str(home / "data")]
+    hub = ["--model", "hub", "--trials", "2", "--output", str(study / "tuned")]
+    nearest = ["--model", "nearest", "--method", "hyperband", "--trials", "8", "--output", str(study / "tuned_nearest")]
+    _, said = run(home, *(["tune", "portfolio/cover", *own, *shared] for own in (hub, nearest)))
     result = json.loads((study / "tuned" / "result.json").read_text())
     assert result["incumbent"] is not None
     result = json.loads((study / "tuned_nearest" / "result.json").read_text())
     assert {trial["budget"] for trial in result["trials"]} == {15, 30, 60}
-    assert "at 60 training samples" in said["tune nearest"]
-    report = (study / "report" / "report.md").read_text()
-    assert "steps not stated" in report
-    assert all(name in report for name in ("hub", "gin", "nearest", "mine", "single best", "excess_cost"))
+    assert "at 60 training samples" in said
 
 
 def test_its_scores_are_those_of_a_few_lines_of_numpy(home, trained):

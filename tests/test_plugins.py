@@ -161,6 +161,7 @@ class ToyNet(Processor):
 """
 
 
+@pytest.mark.slow
 def test_a_run_is_used_again_only_with_the_code_of_its_plugin(package, tmp_path):
     (package / "net.py").write_text(PROCESSOR)
     (package / "scale.py").write_text("FACTOR = 1.0\n")
@@ -180,6 +181,7 @@ def test_a_run_is_used_again_only_with_the_code_of_its_plugin(package, tmp_path)
     command(package, "evaluate", run_folder, *root)
 
 
+@pytest.mark.slow
 def test_a_run_is_used_again_only_with_the_classes_of_its_script(package, tmp_path):
     script = tmp_path / "script.py"
     net = PROCESSOR.replace("from .scale import FACTOR", "").replace("* FACTOR", "")
@@ -290,6 +292,7 @@ def test_two_plugins_with_one_domain(package):
     assert "'toys_two' registers the domain 'toys', which the plug-in 'toys_benchmark' has registered" in log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
@@ -353,6 +356,7 @@ class Doubling(Processor):
 """
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_a_baseline_with_a_processor_of_a_module(package, tmp_path):
     other_plugin(package, "my_models", OWN_MODEL)
     config, run_folder = tmp_path / "my_gnn.yaml", tmp_path / "run"
@@ -386,6 +390,7 @@ graphbench.register_domain(graphbench.Domain("my_files", sources={"paths": file_
 """
 
 
+@pytest.mark.slow
 def test_a_run_on_files_whose_reader_is_not_registered_says_what_to_do(package, tmp_path):
     other_plugin(package, "my_files", READER)
     (package / "baselines" / "toys" / "gin_toy.yaml").write_text("model: {hidden: 8}\ntraining: {steps: 1}\n")
@@ -425,6 +430,7 @@ def test_too_few_rows_of_a_plug_ins_generator_are_reported_with_the_remedy(packa
     assert end in " ".join(logged.split())
 
 
+@pytest.mark.slow
 def test_own_predictions_on_a_dataset_for_which_nothing_is_published(package, tmp_path):
     model = package / "baselines" / "toys" / "gin_toy.yaml"
     model.write_text("model: {hidden: 8}\ntraining: {steps: 300, batch_size: 1000}\n")
@@ -443,6 +449,7 @@ def test_own_predictions_on_a_dataset_for_which_nothing_is_published(package, tm
         assert "wrong.npy (test): y_pred holds" in log and words in log.lower() and "Evaluator(" not in log
 
 
+@pytest.mark.slow
 def test_errors_of_a_users_code_are_one_line_that_says_where(package, tmp_path):
     raising = OWN_MODEL.replace("return Processed(", "return torch.ones(2, 3) @ torch.ones(2, 3), (")
     home = other_plugin(package, "my_models", raising)

@@ -268,6 +268,7 @@ def test_every_command_works_on_a_task_without_outputs(home):
     assert "density_gap" in (home / "report" / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_output_that_is_not_there_is_refused(home):
     code = """
 import graphbench

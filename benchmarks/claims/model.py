@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any, Literal
@@ -146,8 +147,15 @@ def read_paper(path: Path) -> Paper:
     Raises:
         ValueError: If the file does not follow the format; the message names file and key.
     """
+    return _paper(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _paper(path: Path, _: int) -> Paper:
+    """Return the claims of one version of a file; every page about a dataset asks for them."""
     try:
-        return Paper.model_validate({"key": path.stem, **yaml.safe_load(path.read_text(encoding="utf-8"))})
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return Paper.model_validate({"key": path.stem, **content})
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error

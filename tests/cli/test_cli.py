@@ -134,6 +134,7 @@ def test_an_unexpected_error_without_a_users_code_is_a_fault_of_the_package(monk
     assert "in list_command; this is a fault of graphbench, please report it; set GRAPHBENCH_TRACEBACK=1" in told
 
 
+@pytest.mark.slow
 def test_an_unreadable_manifest_is_told(tmp_path):
     run("generate", "bridges_easy", "--limit", "4", "--splits", "val", "--workers", "1", root=tmp_path)
     (manifest,) = tmp_path.rglob("manifest.json")
@@ -266,6 +267,7 @@ def test_train_evaluate_report_from_end_to_end(tmp_path):
     assert "mst_easy" in page and "0.6906" in page and "http-equiv" not in page
 
 
+@pytest.mark.slow
 def test_a_text_model_from_end_to_end(tmp_path):
     flags = ["--set", "model.hidden=16", "--set", "model.layers=1", "--set", "training.batch_size=4"]
     common = ("train", "clrs_text/minimum", "--model", "transformer_small", "--steps", "2", "--limit", "8", *flags)

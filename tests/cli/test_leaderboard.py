@@ -149,6 +149,7 @@ def test_leaderboard_writes_pages_and_names_datasets_without_a_card(run, folder,
     assert "algoreas/gone" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_leaderboard_of_some_datasets_beside_the_packages_records(run, folder):
     _, out, _ = run("leaderboard", "mst_easy", "--records", folder, "--json")
     own = json.loads(out)

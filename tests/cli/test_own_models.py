@@ -84,6 +84,7 @@ def test_what_predict_writes_scores_as_the_run_does(name, tmp_path, root, capsys
             assert found[split][metric] == pytest.approx(record["scores"][split][metric], abs=0.02), (split, metric)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mst_gin", "clrs_bfs_mpnn", "co_mis", "clrs_text_bfs"])
 def test_replicates_of_files_are_paired_with_those_of_the_run(name, tmp_path, root, capsys):
     shutil.copytree(RUNS / name, tmp_path / "run")

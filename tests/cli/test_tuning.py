@@ -81,6 +81,7 @@ def test_a_search_from_the_command_to_the_trained_incumbent(tune, tmp_path):
     assert record["scores"]["val"]["f1"] == pytest.approx(found["incumbent"]["score"])
 
 
+@pytest.mark.slow
 def test_the_last_lines_name_scores_counts_and_files(tune, tmp_path):
     text = run(tune("--method", "random", "--trials", "2", "--no-report")).stdout
     lines = dict(line.split("  ", 1) for line in text.splitlines() if not line.startswith(" "))

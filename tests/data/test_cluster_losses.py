@@ -89,6 +89,7 @@ def test_a_shard_that_kills_its_workers_is_reported(
     assert 1 <= watched.drawn().count(40) <= 3
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(
     watched_card: Card, undisturbed: dict[str, Any], watched: Watched, tmp_path: Path, facts_of: Facts, capfd: Any
 ) -> None:

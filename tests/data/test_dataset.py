@@ -394,6 +394,7 @@ def test_pyg_loader(trees: GraphDataset, workers: int) -> None:
         assert torch.equal(ours.y, theirs.y)
 
 
+@pytest.mark.slow
 def test_pyg_loader_with_spawned_workers(trees: GraphDataset) -> None:
     batches = list(DataLoader(trees[:8], batch_size=4, num_workers=1, multiprocessing_context="spawn"))
     assert torch.equal(torch.cat([batch.y for batch in batches]), torch.cat([trees[i].y for i in range(8)]))

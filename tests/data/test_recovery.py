@@ -71,6 +71,7 @@ def kill_at_flush(number: int) -> None:
     files._flush = flush_or_die
 
 
+@pytest.mark.slow
 def test_killed_at_every_moment_a_build_resumes(
     card: Card,
     clean: dict[str, Any],
@@ -232,6 +233,7 @@ def test_leftovers_of_a_build_killed_at_its_end_go_at_the_next_load(
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_killed_parent_takes_its_workers_along_and_the_build_resumes(
     make_card: Callable[..., Card],
     tmp_path: Path,
@@ -368,6 +370,7 @@ def test_a_worker_that_dies_is_replaced(
     assert found["content"] == expected["content"]
 
 
+@pytest.mark.slow
 def test_workers_that_keep_dying_are_reported_and_finished_shards_kept(
     make_card: Callable[..., Card],
     crashing_domain: Path,

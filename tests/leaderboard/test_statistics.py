@@ -202,6 +202,7 @@ def mst_easy(*seeds):
     return models
 
 
+@pytest.mark.slow
 def test_deleting_seeds_of_a_committed_model_does_not_separate_it():
     whole = clearest_look(*mst_easy(0, 1, 2))
     assert whole.p > ALPHA

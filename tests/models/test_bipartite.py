@@ -375,6 +375,7 @@ def test_outputs_are_float32_and_near_under_autocast() -> None:
     assert_near_under_autocast(model, batch, "answer")
 
 
+@pytest.mark.slow
 def test_a_compiled_model_gives_the_same() -> None:
     model, batch = model_of("vcg", layers=2), batch_of([data_of("vcg", drawn(n), 8) for n in range(2)])
     compiled = torch.compile(model, backend="eager")

@@ -9,6 +9,7 @@ from torch._dynamo.testing import CompileCounter
 from .conftest import random_batch, small_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positional", ["rwse", "lpe"])
 @pytest.mark.parametrize(("processor", "task"), [("gin", "bridges"), ("gt", "bridges"), ("gt", "flow")])
 def test_models_are_one_graph_for_all_sizes(processor: str, task: str, positional: str) -> None:

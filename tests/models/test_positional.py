@@ -283,6 +283,7 @@ def test_stored_walks_are_used() -> None:
     assert not torch.allclose(encoder(batch, layout), computed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lpe", "rwse"])
 def test_a_model_with_encodings_can_be_compiled(kind: str) -> None:
     batch = random_batch("bridges", (5, 8, 8))

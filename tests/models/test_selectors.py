@@ -179,6 +179,7 @@ def test_every_method_chooses_better_than_one_algorithm_for_all(method, processo
     assert (single - chosen) / (single - best) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "selector_name", "learner"),
     [

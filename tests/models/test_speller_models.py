@@ -73,6 +73,7 @@ def test_the_loss_is_that_of_one_token_after_the_other():
         assert value.item() == pytest.approx(np.mean(terms), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_learns_to_write_circuits_which_nothing_else_keeps_right():
     batch = batch_of([(6, 1), (7, 1), (6, 2)], ones=0.03)
     model = model_of()

@@ -89,6 +89,7 @@ def test_run_folders_of_earlier_versions_are_continued(name: str, root: Path, tm
     assert result.record.config_hash == before.config_hash
 
 
+@pytest.mark.slow
 def test_a_search_of_eight_trials_is_the_frozen_one(root: Path, tmp_path: Path) -> None:
     expected, comparable = frozen("search")
     found = json.loads(json.dumps(search(root, tmp_path / "search")))

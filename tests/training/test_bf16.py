@@ -29,16 +29,13 @@ PRETRAINED = ("clutrr/bert_lstm", "clutrr/bert_mlp")  # they need files that are
 QUICK = {
     "algoreas/gin_small",
     "algoreas/gt_small",
-    "chip_design/builder_small",
     "circuits/gat_small",
     "circuits/gcn_small",
     "circuits/typed_small",
     "clrs/mpnn_small",
-    "clrs_text/transformer_small",
     "clutrr/bilstm_small",
     "clutrr/gat_small",
     "co/gin_small",
-    "sat/neurosat_small",
 }
 SMALL = {"batch_size": 4, "precision": "bf16"}
 

@@ -66,6 +66,7 @@ def run_processes(count: int, arguments: list[str]) -> None:
     assert [process.returncode for process in processes] == [0] * count, outputs
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_model_one_process_trains(toys, toy_folder, tiny, tmp_path):
     alone = train(data=toys, model=tiny, steps=8, output=tmp_path / "alone", overrides=OPTIONS[:2], evaluate="val")
     conftest = Path(__file__).with_name("conftest.py")

@@ -100,6 +100,7 @@ def test_folders_and_configurations_of_draws():
     assert other.overridden == () and not other.is_small
 
 
+@pytest.mark.slow
 def test_endless_data_of_another_draw_do_not_continue_a_run(root, tmp_path):
     options = {"steps": 2, "root": root, "workers": 1, "device": "cpu", "overrides": TINY, "evaluate": "none"}
     first = train(["clrs/minimum"], "mpnn", data_seed=1, output=tmp_path, **options)["clrs/minimum"]

@@ -89,6 +89,7 @@ def test_a_search_on_a_cluster_uses_all_its_workers_and_leaves_the_client_open(c
     assert essence(here.trials)[:20] == essence(best.trials)[:20]  # the first rung does not depend on results
 
 
+@pytest.mark.slow
 def test_time_and_death_are_handled_beside_the_clusters_worker(start: Callable[..., Execution], tmp_path: Path) -> None:
     def train(config: dict[str, Any], seed: int, budget: int) -> float:
         if config["how"] == "slow":
@@ -280,6 +281,7 @@ def _started(folder: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_a_clear_error_and_the_run_can_go_on(
     cluster_of_processes: tuple[str, "subprocess.Popen[bytes]"], run: Run, tmp_path: Path
 ) -> None:

@@ -147,6 +147,7 @@ def test_the_time_of_a_trial_begins_when_its_worker_is_ready(start: Start, tmp_p
     assert _ended(execution)[0].status is Status.SUCCESS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "reason"),
     [

@@ -46,6 +46,7 @@ def _trials(output: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_whose_first_five_trials_fail_for_one_reason_ends_and_begins_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -81,6 +82,7 @@ def test_failures_of_several_kinds_or_a_success_let_a_run_go_on(tmp_path: Path) 
     assert len(_optimize(tmp_path / "once", once, trials=12, method="random").trials) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["smac", "hyperband", "random"])
 def test_failed_trials_are_run_again_where_that_is_asked_for(tmp_path: Path, method: str) -> None:
     first = _optimize(tmp_path, continuing(fails=True), method=method)
@@ -101,6 +103,7 @@ def test_failed_trials_are_run_again_where_that_is_asked_for(tmp_path: Path, met
     assert len({(trial.config_id, trial.budget) for trial in more.trials}) == 45
 
 
+@pytest.mark.slow
 def test_a_run_with_retried_trials_that_is_cut_anywhere_goes_on_alike(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

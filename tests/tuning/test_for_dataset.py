@@ -166,6 +166,7 @@ def test_the_search_ends_with_the_score_and_the_model_of_its_best_configuration(
         optimizer(**settings | {"limit": 20}).optimize()
 
 
+@pytest.mark.slow
 def test_trials_are_not_kept_where_their_scores_have_another_meaning(tmp_path, monkeypatch, caplog):
     settings = {"space": SPACE, "min_budget": 2, "max_budget": 2, "method": "random", "trials": 1, "device": "cpu"}
     settings |= {"overrides": {"model.hidden": 16, "model.layers": 1}, "limit": 8, "root": tmp_path}

@@ -20,7 +20,7 @@ from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file
 
-SAMPLES = 50
+SAMPLES = 16
 
 
 def families(domain: str) -> list[Card]:

@@ -86,6 +86,7 @@ def promoted(method, folder, config=LR):
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_promoted_configuration_is_that_of_an_uninterrupted_run_to_the_bit(kind, make, tmp_path):
     method = make(kind)

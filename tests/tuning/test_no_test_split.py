@@ -97,6 +97,7 @@ def test_no_process_of_a_search_opens_or_generates_a_test_split(there, opened, t
         assert len({process for process, path in found if path.name == name}) >= 3
 
 
+@pytest.mark.slow
 def test_the_witness_sees_a_test_split_that_is_generated_and_opened(opened, tmp_path):
     found = {path.name for path in of_other_splits(opened(SCORE_TEST, tmp_path / "data", tmp_path / "run"))}
     assert {".test.lock", "test-first30.h5"} <= found

@@ -182,6 +182,7 @@ def test_the_interface_of_the_design_runs_as_printed(tmp_path: Path) -> None:
     assert opt_model.cost == 0.5 and opt_model.model is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["smac", "hyperband"])
 def test_the_same_seed_gives_the_same_trials_and_another_one_others(tmp_path: Path, method: str) -> None:
     seeds = enumerate((0, 0, 1))
@@ -349,6 +350,7 @@ def test_a_model_that_cannot_be_made_is_a_clear_error_after_the_result(tmp_path:
     assert len(json.loads((tmp_path / "result.json").read_text())["trials"]) == 2
 
 
+@pytest.mark.slow
 def test_time_runs_over_restarts_and_cuts_trials_that_run(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
 

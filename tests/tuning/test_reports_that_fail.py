@@ -45,6 +45,7 @@ def search(folder: Path, space: Any = None, **changes: Any) -> Optimizer:
     return Optimizer({**settings, "trials": 1, "output": folder, **changes}, cost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", SPACES)
 def test_the_importance_of_a_single_parameter_is_one(space: str, tmp_path: Path) -> None:
     best = search(tmp_path, SPACES[space], trials=20).optimize()
@@ -54,6 +55,7 @@ def test_the_importance_of_a_single_parameter_is_one(space: str, tmp_path: Path)
     assert (effect.name, effect.alone, effect.total) == ("x", 1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_a_parameter_that_is_never_active_has_no_importance(tmp_path: Path) -> None:
     space = {
         "kind": {"type": "constant", "value": "a"},
@@ -130,6 +132,7 @@ def test_a_display_that_fails_costs_no_trial(step: str, tmp_path: Path, monkeypa
         assert len(best.trials) == 3
 
 
+@pytest.mark.slow
 def test_the_command_line_ends_well_and_says_how_to_write_the_report(tmp_path: Path) -> None:
     (tmp_path / "space.yaml").write_text(
         "title: One hyperparameter\nmodel: algoreas/gin_small\nspace:\n"

@@ -20,6 +20,7 @@ from graphbench.tuning.trial import Trial
 from .runs import RUNGS, InProcess, continuing, essence, read_journal, settings
 
 TRIALS = 45
+OTHERS = (("smac", 3), ("hyperband", 1), ("hyperband", 3), ("random", 1), ("random", 3))
 
 
 def _make_search(method: Method, seed: int = 0) -> Search:
@@ -44,8 +45,10 @@ def _cut(folder: Path, lines: int) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
 
 
-@pytest.mark.parametrize("method", ["smac", "hyperband", "random"])
-@pytest.mark.parametrize("capacity", [1, 3])
+@pytest.mark.parametrize(
+    ("method", "capacity"),
+    [("smac", 1), *(pytest.param(m, c, marks=pytest.mark.slow) for m, c in OTHERS)],
+)
 def test_a_run_cut_anywhere_ends_as_an_undisturbed_one(tmp_path: Path, method: Method, capacity: int) -> None:
     whole = essence(_go_on(tmp_path / "whole", method, capacity=capacity))
     content = (tmp_path / "whole" / JOURNAL).read_bytes().splitlines(keepends=True)

@@ -60,6 +60,7 @@ def facts(folder: Path) -> list[dict[str, Any]]:
     return [{key: trial[key] for key in FACTS} for trial in trials]
 
 
+@pytest.mark.slow
 def test_trials_of_a_multi_fidelity_search_fit_from_scratch_on_their_number_of_samples(
     forest: Path, root: Path, tmp_path: Path
 ) -> None:
@@ -107,7 +108,8 @@ def test_an_interrupted_search_goes_on_to_the_trials_it_would_have_had(
     assert (best.config, best.score) == (whole.config, whole.score)
 
 
-@pytest.mark.parametrize("method", [pytest.param("random", marks=pytest.mark.slow), "smac"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["random", "smac"])
 def test_without_budgets_all_trials_fit_on_all_samples(method: str, forest: Path, root: Path, tmp_path: Path) -> None:
     best = search(forest, root, tmp_path, method=method, trials=4).optimize(report=False, refit=False)
     assert [trial.budget for trial in best.trials] == [40] * 4

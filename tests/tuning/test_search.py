@@ -239,6 +239,7 @@ def test_the_model_finds_better_configurations_than_chance() -> None:
     assert np.mean(means["smac"]) < 0.7 * np.mean(means["hyperband"])
 
 
+@pytest.mark.slow
 def test_asking_and_telling_takes_little_time() -> None:
     search = _search("smac")
     started = time.process_time()

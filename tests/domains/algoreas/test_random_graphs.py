@@ -278,6 +278,7 @@ def test_distribution_is_that_of_networkx(name, column):
     assert smallest_p_value(name, column[name], column[name], 16, 3000) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_distribution_is_that_of_networkx_at_64_nodes(name):
     assert smallest_p_value(name, TREE[name], TREE[name], 64, 1000) > 1e-4

@@ -149,6 +149,7 @@ GOOD, BAD = np.array([[0, 1, 0, 1]], bool), np.array([[1, 1, 0, 1]], bool)
 ONLY_BAD = 'if grep -q "00 1" $i.pla; then {}; fi'  # the table of BAD is 1 where both inputs are 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "reason"),
     [

@@ -36,6 +36,7 @@ print(json.dumps([first, second, compiled()]))
 SHORT = {"eigenvalue_bound", "pack_odd_cycles", "number_by_first_use"}  # compiled in a moment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SOLVERS)
 def test_the_jobs_compile_what_the_solver_calls(task):
     answer = subprocess.run([sys.executable, "-c", CODE, task], capture_output=True, text=True, check=False)

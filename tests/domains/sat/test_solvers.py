@@ -128,6 +128,7 @@ def test_threads_get_their_own_answers():
     assert [(run.status, run.effort) for run in found] == [(run.status, run.effort) for run in expected]
 
 
+@pytest.mark.slow
 def test_more_memory_than_the_guard_allows_is_an_error():
     cnf = random_formula(60_000, 240_000, 1)
     with pytest.raises(SolverError, match=r"minisat22 on Cnf\(60,000 variables"):

@@ -439,6 +439,7 @@ def with_another_future(source, target, after, drop, seed=0):
     tarball(target / "graphs.tar.gz", members)
 
 
+@pytest.mark.slow
 def test_the_future_of_the_archive_reaches_no_input(written, tmp_path):
     """Through the whole pipeline: files, tables, embeddings, snapshot."""
     kinds, found = ("quotes", "replies"), {}

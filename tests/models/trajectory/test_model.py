@@ -55,7 +55,11 @@ def relabelled(features, batch, order):
 
 
 @pytest.mark.parametrize(
-    "name", ["dijkstra", "bridges", "floyd_warshall", "strongly_connected_components", "insertion_sort"]
+    "name",
+    [
+        *("dijkstra", "floyd_warshall", "insertion_sort"),
+        *(pytest.param(long, marks=pytest.mark.slow) for long in ("bridges", "strongly_connected_components")),
+    ],
 )
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_every_processor_runs_and_learns_from_every_feature(name, processor):

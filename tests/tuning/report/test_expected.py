@@ -86,6 +86,7 @@ def test_without_a_published_score_of_the_architecture_the_best_one_is_drawn() -
     assert [score.model for score in found.of_model] == ["gt"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_importance")
 @pytest.mark.parametrize(("cost", "warned"), [(None, False), (1 - FLOOR, True), (0.9, True)])
 def test_a_best_configuration_below_the_floor_is_warned_of_everywhere(
@@ -122,6 +123,7 @@ def test_the_split_of_validation_is_that_of_the_run() -> None:
     assert found is not None and found.split == "val_multi_size"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_importance")
 @pytest.mark.parametrize(
     "what",

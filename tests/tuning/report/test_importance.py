@@ -139,6 +139,7 @@ def test_failed_trials_are_left_out(parameters, known):
     assert importance(parameters, trials + failed) == known
 
 
+@pytest.mark.slow
 def test_the_same_history_gives_the_same_numbers(parameters):
     trials = trials_of(parameters, known_cost, 25)
     assert importance(parameters, trials) == importance(parameters, trials)

@@ -173,6 +173,7 @@ def test_a_run_without_success_has_a_report(tmp_path):
         parsed(tmp_path / name / "report.html")
 
 
+@pytest.mark.slow
 def test_the_default_may_be_the_incumbent_or_unknown(tmp_path):
     start = "2025-05-01T12:00:00+00:00"
     default = Trial(0, 0, DEFAULT, 27, 0, 0, Status.SUCCESS, 0.25, 5.0, 27, start)
@@ -291,6 +292,7 @@ def test_incumbent_file_of_other_methods_is_the_configuration():
     assert train_command(history) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_importance")
 def test_a_report_is_redrawn_in_place(tmp_path):
     few = make_result(make_trials(12))
