@@ -1032,7 +1032,17 @@ def _changed(content: bytes, rng: random.Random) -> bytes:
 # ---------------------------------------------------------------------------------------------------- the tests
 
 PACKAGES = {"weather": "zarr"}
-SLOW = ("torch: 40 million lists", "npz: 4 GB of zeros", "tarball: a description of 2 GB")
+SLOW = (
+    "torch: 40 million lists",
+    "npz: 4 GB of zeros",
+    "tarball: a description of 2 GB",
+    "tarball: a file larger than it says",
+    "formula: blanks in .xz",
+    "formula: blanks in .bz2",
+    "torch: a compressed storage",
+    "download: zeros",
+    "weather: chunks of bz2 of 1 GB",
+)
 
 
 def _outcomes(names: list[str], folder: Path, mutations: int = 0) -> dict[str, dict[str, object]]:
