@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from statistics import mean
 from typing import Any
 
+import graphbench
 from benchmarks.claims.registry import Outcome, check
+from benchmarks.claims.running import outcome_of
 from benchmarks.common import RESULTS
 from graphbench.catalog.resources import baselines_dir
+from graphbench.evaluation.metrics import METRICS
 from graphbench.records.files import load_records
+from graphbench.records.published import published
 from graphbench.records.record import RunRecord
 
 _HOUR = 3600.0
@@ -140,6 +145,55 @@ def _hours_of_attention(cost: dict[str, Any], runs: int) -> dict[str, float]:
     per_sample = 6.0 * cost["weights"] * cost["tokens"] + attention
     hours = per_sample * cost["samples"] / (1e12 * cost["tflops"]) / _HOUR
     return {"tflops": cost["tflops"], "tokens": cost["tokens"], "hours": hours, "all_hours": hours * runs}
+
+
+@check
+def recorded_models_beat_printed(
+    models: dict[str, str], worse: Sequence[str], splits: Sequence[str] = ("test",), study: str = "main"
+) -> Outcome:
+    """Every recorded seed of some models scores better than every printed model on whole splits.
+
+    It stops being true as soon as one seed of one model is recorded that does not, or a dataset has no record.
+
+    Args:
+        models: Dataset -> name of the configuration whose records are read: those of data seed 0, of whole splits.
+        worse: Names of the printed models, of which every dataset has at least one.
+        splits: The splits.
+        study: The study of the printed scores.
+    """
+    texts: list[str] = []
+    beside: list[str] = []
+    problems = []
+    for dataset, model in models.items():
+        card = graphbench.card(dataset)
+        metric = card.metrics.primary
+        is_better: Callable[[float, float], bool] = operator.gt if METRICS[metric].higher_is_better else operator.lt
+        for split in splits:
+            where = dataset if split == "test" else f"{dataset}, {split}"
+            count = card.all_splits[split].count
+            found = [
+                r for r in _records(dataset) if (r.model, r.data_seed, r.graphs_scored.get(split)) == (model, 0, count)
+            ]
+            scores = [record.scores[split][metric] for record in found]
+            rows = [row for row in published(dataset) if (row.split, row.metric, row.study) == (split, metric, study)]
+            printed = {row.model: row.value for row in rows if row.model in worse and row.value is not None}
+            if not scores or not printed:
+                problems.append(f"{where}: {len(scores)} records of {model}, printed {sorted(printed)}")
+                continue
+            worst = [score for score in scores if not all(is_better(score, value) for value in printed.values())]
+            if worst:
+                problems.append(f"{where}: seeds of {model} score {worst}, printed {printed}")
+            beside.append(f"{', '.join(f'{name} {value:.4g}' for name, value in printed.items())} ({where})")
+            texts.append(f"{model} {mean(scores):.4f} on {where} ({_told(found)})")
+    return outcome_of(problems, scores="; ".join(texts), printed="; ".join(beside))
+
+
+def _told(records: Sequence[RunRecord]) -> str:
+    """Return how many seeds some records are of, and what one cost."""
+    seeds = f"{len(records)} seed{'s' if len(records) > 1 else ''}"
+    seconds = [record.cpu_seconds for record in records if record.cpu_seconds is not None]
+    cost = f", {mean(seconds) / 60:.1f} CPU minutes" if seconds else ""
+    return f"{seeds}, {records[0].parameters:,} weights{cost}"
 
 
 @check
