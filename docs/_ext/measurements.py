@@ -12,9 +12,13 @@ RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 
 def results(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the full (not quick) benchmark results of a folder, sorted by name, without comparisons of revisions."""
+    """Return the full (not quick) benchmark results of a folder, sorted by name.
+
+    Comparisons of revisions are left out, and results that stand on a page of their own.
+    """
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    return [result for result in found if "rows" in result and "before" not in result and not result.get("quick")]
+    tables = [result for result in found if "rows" in result and "before" not in result and not result.get("quick")]
+    return [result for result in tables if "page" not in result.get("settings", {})]
 
 
 def shown(value: float | None) -> str:
