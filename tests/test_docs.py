@@ -161,9 +161,10 @@ def test_every_command_shown_exists_with_its_options():
 
     shown = shown_commands()
     assert len(shown) >= 10
+    commands = typer.main.get_command(app).commands
     for page, line in shown:
         words = shlex.split(line, comments=True)
-        group = typer.main.get_command(app).commands.get(words[1])
+        group = commands.get(words[1])
         names = words[1:3] if hasattr(group, "commands") else words[1:2]
         code, text = help_of(*names)
         assert code == 0, f"{page}: there is no command {' '.join(names)!r}"
