@@ -59,7 +59,8 @@ def train(
         str | None,
         typer.Option(
             metavar="N | SPLIT=N,...",
-            help="Score at most N samples of each split other than train and val, or of the splits that are named: "
+            help="Score at most N samples of each split other than train, val and the one validated on, or of the "
+            "splits that are named: "
             "`n384=100,n512=100`.",
             show_default="all",
         ),

@@ -109,7 +109,7 @@ def train(
         steps: Budget in optimizer updates; None for the configuration's. A smaller budget keeps the warm-up's share.
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
-        eval_limit: Score at most so many samples of each split, except the splits for training and validation; or a
+        eval_limit: Score at most so many samples of each split, except train, val and the split validated on; or a
             mapping split -> most samples, for the splits that it names.
         val_limit: Validate on at most so many samples.
         data_seed: Which draw of the dataset; None for the draw of ``data``, else 0, the canonical one.

@@ -122,9 +122,10 @@ def split_limits(
     """Return split -> most samples, or None where all are taken.
 
     ``limit`` is for all splits, ``val_limit`` for the one validated on, ``training.train_limit`` for the one trained
-    on, ``eval_limit`` for all others, or for the splits that it names.
+    on, ``eval_limit`` for all others but ``train`` and ``val``, or for the splits that it names.
     """
-    named = dict.fromkeys(task.card.all_splits, eval_limit) if isinstance(eval_limit, int) else dict(eval_limit or {})
+    others = [split for split in task.card.all_splits if split not in ("train", "val")]
+    named = dict.fromkeys(others, eval_limit) if isinstance(eval_limit, int) else dict(eval_limit or {})
     limits = {config.training.val_split: val_limit, config.training.train_split: config.training.train_limit}
     wanted = {s: [n for n in (limit, limits.get(s, named.get(s))) if n is not None] for s in task.card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

@@ -8,12 +8,16 @@ import json
 import pytest
 import typer
 
+import graphbench
 from graphbench.catalog import resources
 from graphbench.catalog.cards import Metrics
 from graphbench.cli.options import limits_by_split
 from graphbench.core.errors import ConfigError
 from graphbench.records.files import read_record
+from graphbench.tasks.registry import task_of
+from graphbench.training.config import load_config
 from graphbench.training.run import train
+from graphbench.training.splits import split_limits
 
 
 @pytest.fixture
@@ -59,6 +63,16 @@ def test_limits_of_scored_splits_are_checked_by_name(tmp_path):
     for wrong, word in (({"n3840": 9}, "n3840"), ({"n384": 0}, "n384")):
         with pytest.raises(ConfigError, match=word):
             train("mst_easy", "gin_small", eval_limit=wrong, output=tmp_path / "run")
+
+
+@pytest.mark.parametrize("val_split", ["val", "val_large"])
+def test_one_number_limits_neither_the_validation_split_nor_val(val_split):
+    task = task_of(graphbench.card("algoreas/mst_easy"))
+    config = load_config("algoreas/mst_easy", "gin_small", overrides={"training.val_split": val_split})
+    limits = split_limits(config, task, None, 5)
+    assert set(task.card.all_splits) - set(limits) == {"train", "val", val_split}
+    assert set(limits.values()) == {5}
+    assert split_limits(config, task, None, {"n384": 7}) == {"n384": 7}
 
 
 def test_a_limit_is_named_where_it_leaves_samples_out(make_toys, shipped, tmp_path):
