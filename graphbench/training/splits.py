@@ -86,6 +86,11 @@ def validate_train_val_splits(config: RunConfig, task: Task) -> None:
     """
     for key, role in (("train_split", "train"), ("val_split", "val")):
         chosen, fitting = getattr(config.training, key), task.splits_for(role)
+        if chosen not in task.card.all_splits:
+            raise ConfigError(
+                f"training.{key}={chosen}: {task.card.address} has no split of this name; set it to "
+                f"{' or '.join(fitting) or 'none'}"
+            )
         if chosen not in fitting:
             raise ConfigError(
                 f"training.{key}={chosen} is refused: {task.card.address} has {' and '.join(fitting) or 'none'} for "

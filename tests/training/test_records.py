@@ -75,6 +75,11 @@ def test_one_number_limits_neither_the_validation_split_nor_val(val_split):
     assert split_limits(config, task, None, {"n384": 7}) == {"n384": 7}
 
 
+def test_a_split_that_is_not_there_is_told_by_name(tmp_path):
+    with pytest.raises(ConfigError, match=r"training\.val_split=val_huge: algoreas/mst_easy has no split .*val_large"):
+        train("mst_easy", "gin_small", overrides={"training.val_split": "val_huge"}, output=tmp_path / "run")
+
+
 def test_a_limit_is_named_where_it_leaves_samples_out(make_toys, shipped, tmp_path):
     def label(limit: int, name: str, chosen=None) -> str:
         data = make_toys(limit=limit)
