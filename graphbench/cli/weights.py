@@ -58,7 +58,7 @@ def list_command(
             f"{row['parameters']:,}",
             row["dtype"],
             human_bytes(row["bytes"]),
-            f"{row['metric']} {score_text(row['value'])}",
+            f"{row['metric']} {score_text(row['value'])} on {row['split']}",
         )
     print_table(table)
     print_line("\nfrom Python: graphbench.load_model(dataset, model)", "dim")
