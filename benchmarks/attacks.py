@@ -16,10 +16,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import torch
+from sklearn.metrics import f1_score, mean_absolute_error
 from torch_geometric.data import Batch, Data
 
 import graphbench
 from benchmarks.common import Row, Sizes, main, row_or_failure
+from graphbench.catalog.cards import Card
 
 SETTINGS = {
     "weights": "committed ones of one seed, as graphbench.load_model returns them",
@@ -45,13 +47,13 @@ class Case:
 
     Attributes:
         data: The sample as the models read it.
-        label: The labels, a number for each edge in both directions, for each node, or for the graph.
-        rule: What a rule without learned weights predicts; None where there is none.
+        label: The labels: a decision for each direction of every edge, or a number for each node or for the graph.
+        rule: What a rule without learned weights predicts, as the labels.
     """
 
     data: Data
     label: np.ndarray
-    rule: np.ndarray | None = None
+    rule: np.ndarray
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -59,7 +61,7 @@ class Case:
 
 
 def _sample(arcs: list[tuple[int, int]], nodes: int, **features: np.ndarray) -> Data:
-    """Return a sample; features of nodes and of arcs, in the order of the card, are read by the models by name."""
+    """Return a sample with features of nodes and of arcs, which are given in the order of the card."""
     tensors = {name: torch.as_tensor(values) for name, values in features.items()}
     at_nodes = [t.float() for name, t in tensors.items() if name in ("priority", "source", "sink", "is_terminal")]
     at_arcs = [t.float() for name, t in tensors.items() if name in ("weight", "capacity")]
@@ -73,16 +75,20 @@ def _both_ways(graph: nx.Graph) -> list[tuple[int, int]]:
     return [arc for u, v in graph.edges for arc in ((u, v), (v, u))]
 
 
+def _renumbered(graph: Any, rng: Rng) -> Any:
+    """Return the graph with nodes that are numbered at random, so that their numbers tell nothing."""
+    return nx.relabel_nodes(graph, dict(zip(graph.nodes, rng.permutation(len(graph)).tolist(), strict=True)))
+
+
 def _weigh(graph: nx.Graph, rng: Rng, low: float, high: float) -> nx.Graph:
-    """Number the nodes at random, so that ids tell nothing, and weigh the edges."""
-    order = rng.permutation(len(graph))
-    graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, order.tolist(), strict=True)))
+    """Return the renumbered graph with random weights."""
+    graph = _renumbered(graph, rng)
     for u, v in graph.edges:
         graph[u][v]["weight"] = float(rng.uniform(low, high))
     return graph
 
 
-def _edges_case(graph: nx.Graph, chosen: set[frozenset[int]], rule: set[frozenset[int]] | None, **nodes: Any) -> Case:
+def _edges_case(graph: nx.Graph, label: set[frozenset[int]], rule: set[frozenset[int]], **nodes: Any) -> Case:
     arcs = _both_ways(graph)
     weights = np.array([graph[u][v].get("weight", 0.0) for u, v in arcs], dtype=np.float32)
     weighed = {"weight": weights} if nx.is_weighted(graph) else {}
@@ -91,7 +97,7 @@ def _edges_case(graph: nx.Graph, chosen: set[frozenset[int]], rule: set[frozense
         return np.array([frozenset(arc) in edges for arc in arcs])
 
     data = _sample(arcs, len(graph), **weighed, **nodes)
-    return Case(data, mask(chosen), None if rule is None else mask(rule))
+    return Case(data, mask(label), mask(rule))
 
 
 def _spanning(graph: nx.Graph) -> Case:
@@ -103,13 +109,13 @@ def _spanning(graph: nx.Graph) -> Case:
 
 def _bridges(graph: nx.Graph) -> Case:
     """The rule: edges on no cycle of at most seven edges."""
-    found = {frozenset(edge) for edge in nx.bridges(graph)}
+    bridges = {frozenset(edge) for edge in nx.bridges(graph)}
     far = set()
     for u, v in graph.edges:
         rest = nx.restricted_view(graph, [], [(u, v)])
         if v not in nx.single_source_shortest_path_length(rest, u, cutoff=6):
             far.add(frozenset((u, v)))
-    return _edges_case(graph, found, far)
+    return _edges_case(graph, bridges, far)
 
 
 def _matching(graph: nx.Graph) -> Case:
@@ -141,9 +147,7 @@ def _steiner(graph: nx.Graph, rng: Rng) -> Case:
 
 def _order(graph: nx.DiGraph, rng: Rng) -> Case:
     """The rule: nodes by the largest priority among them and their ancestors, ties by the number of ancestors."""
-    size = len(graph)
-    shuffled = rng.permutation(size).tolist()
-    graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, shuffled, strict=True)))
+    size, graph = len(graph), _renumbered(graph, rng)
     priority = rng.random(size).astype(np.float32)
     ranks, guessed = np.zeros(size), np.zeros(size)
     for place, node in enumerate(nx.lexicographical_topological_sort(graph, key=lambda node: float(priority[node]))):
@@ -235,11 +239,6 @@ def _random_order(nodes: int, p: float, rng: Rng) -> nx.DiGraph:
     return graph
 
 
-def _weighless(graph: nx.Graph, rng: Rng) -> nx.Graph:
-    """Number the nodes at random."""
-    return nx.relabel_nodes(graph, dict(zip(graph.nodes, rng.permutation(len(graph)).tolist(), strict=True)))
-
-
 def _tree_and_edge(nodes: int, rng: Rng) -> nx.Graph:
     graph = nx.Graph([(node, int(rng.integers(node))) for node in range(1, nodes)])
     while graph.number_of_edges() < nodes:
@@ -265,12 +264,12 @@ ATTACKS: Mapping[str, Mapping[str, Draw]] = {
         ),
     },
     "bridges": {
-        "two rings of 64 nodes and an edge between them": lambda rng: _bridges(_weighless(_rings((64, 64)), rng)),
-        "rings of 3 to 60 nodes in a row": lambda rng: _bridges(_weighless(_rings((3, 5, 10, 20, 30, 60)), rng)),
+        "two rings of 64 nodes and an edge between them": lambda rng: _bridges(_renumbered(_rings((64, 64)), rng)),
+        "rings of 3 to 60 nodes in a row": lambda rng: _bridges(_renumbered(_rings((3, 5, 10, 20, 30, 60)), rng)),
         "two complete graphs of 20 nodes and a path of 80": lambda rng: _bridges(
-            _weighless(nx.barbell_graph(20, 80), rng)
+            _renumbered(nx.barbell_graph(20, 80), rng)
         ),
-        "trees of 128 nodes and one more edge": lambda rng: _bridges(_weighless(_tree_and_edge(128, rng), rng)),
+        "trees of 128 nodes and one more edge": lambda rng: _bridges(_renumbered(_tree_and_edge(128, rng), rng)),
     },
     "topological_sort": {
         "paths of 128 nodes": lambda rng: _order(nx.path_graph(128, create_using=nx.DiGraph), rng),
@@ -309,37 +308,34 @@ ATTACKS: Mapping[str, Mapping[str, Draw]] = {
 # Scores
 
 
+def _card(task: str) -> Card:
+    return graphbench.card(f"algoreas/{task}_easy")
+
+
 @cache
 def _model(task: str) -> torch.nn.Module:
-    return graphbench.load_model(f"algoreas/{task}_easy", MODELS[task])
+    return graphbench.load_model(_card(task).id, MODELS[task])
 
 
 def _predicted(task: str, data: Data) -> np.ndarray:
     """Return what the model predicts: a number for each label, or a decision where labels are decisions."""
-    (output,) = graphbench.card(f"algoreas/{task}_easy").outputs
+    card = _card(task)
+    (output,) = card.outputs
     with torch.no_grad():
         raw = _model(task)(Batch.from_data_list([data]))
     values = (raw[output.name] if isinstance(raw, Mapping) else raw).reshape(-1).numpy()
-    return values > 0 if graphbench.card(f"algoreas/{task}_easy").metrics.primary == "f1" else values
-
-
-def _score(metric: str, predicted: list[np.ndarray], labels: list[np.ndarray]) -> float:
-    """Return F1 over all labels, or the mean absolute error."""
-    found, wanted = np.concatenate(predicted), np.concatenate(labels)
-    if metric == "mae":
-        return float(np.abs(found - wanted).mean())
-    return float(2 * (found & wanted).sum() / (found.sum() + wanted.sum()))
+    return values > 0 if card.metrics.primary == "f1" else values
 
 
 def attack(task: str, kind: str, count: int) -> Row:
     """Return the scores of a task's model and of its rule on ``count`` graphs of one kind."""
-    metric = graphbench.card(f"algoreas/{task}_easy").metrics.primary
+    metric = _card(task).metrics.primary
+    score = {"f1": f1_score, "mae": mean_absolute_error}[metric]
     rng = np.random.default_rng(np.random.SeedSequence([ord(letter) for letter in f"{task} {kind}"]))
     cases = [ATTACKS[task][kind](rng) for _ in range(count)]
-    labels = [case.label for case in cases]
-    ours = _score(metric, [_predicted(task, case.data) for case in cases], labels)
-    rules = [case.rule for case in cases if case.rule is not None]
-    peer = _score(metric, rules, labels) if rules else None
+    labels = np.concatenate([case.label for case in cases])
+    ours = float(score(labels, np.concatenate([_predicted(task, case.data) for case in cases])))
+    peer = float(score(labels, np.concatenate([case.rule for case in cases])))
     details = {"task": task, "model": MODELS[task], "kind": kind}
     return Row(f"{task}: {kind}", metric, ours, peer, metric == "mae", n={"graphs": count}, details=details)
 
@@ -347,7 +343,7 @@ def attack(task: str, kind: str, count: int) -> Row:
 def measure(sizes: Sizes) -> Iterator[Row]:
     """Yield the rows of ``attacks.json``."""
     for task, kinds in ATTACKS.items():
-        metric = graphbench.card(f"algoreas/{task}_easy").metrics.primary
+        metric = _card(task).metrics.primary
         for kind in kinds:
             what = f"{task}: {kind}"
             yield row_or_failure(what, metric, lambda task=task, kind=kind: attack(task, kind, sizes(30, 2)))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import graphbench
 from benchmarks.claims.recipe import DIFFICULTIES
+from benchmarks.claims.records import printed_scores
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
 from benchmarks.claims.structure import maximum_cliques
@@ -23,7 +24,6 @@ from graphbench.data.build.generation import draw_samples
 from graphbench.domains.algoreas.checks import Graph, graphs
 from graphbench.domains.algoreas.clique_membership import count_maximum_cliques
 from graphbench.domains.algoreas.max_clique import DEFAULT_NODE_LIMIT, maximum_clique
-from graphbench.records.published import published
 from graphbench.verification.measuring import arrays_hash
 
 Floats = NDArray[np.float64]
@@ -111,10 +111,9 @@ def ceiling_without_ids(
     ceiling: dict[str, dict[str, float]] = {split: {} for split in stated}
     numbered: dict[str, dict[str, float]] = {split: {} for split in stated}
     hashes = {}
-    printed: dict[str, dict[str, float | None]] = {}
+    printed: dict[str, dict[str, float]] = {}
     for difficulty in DIFFICULTIES:
-        rows = published(f"algoreas/max_clique_{difficulty}")
-        printed[difficulty] = {row.model: row.value for row in rows if (row.split, row.study) == ("test", "main")}
+        printed[difficulty] = printed_scores(f"algoreas/max_clique_{difficulty}", "f1")
         for split, samples in graphs_of(f"algoreas/max_clique_{difficulty}", graphs_read).items():
             rng, shares, drawn = np.random.default_rng(0), [], []
             for graph in graphs(samples):

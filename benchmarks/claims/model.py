@@ -13,6 +13,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from graphbench.core.yaml_text import SafeLoader
+
 FOLDER = Path(__file__).resolve().parent
 Verdict = Literal["reproduced", "refuted", "not_comparable", "open", "finding"]
 VERDICTS: dict[Verdict, str] = {
@@ -154,7 +156,7 @@ def read_paper(path: Path) -> Paper:
 def _paper(path: Path, _: int) -> Paper:
     """Return the claims of one version of a file; every page about a dataset asks for them."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=SafeLoader)
         return Paper.model_validate({"key": path.stem, **content})
     except ValidationError as error:
         first = error.errors()[0]

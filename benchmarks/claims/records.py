@@ -147,6 +147,12 @@ def _hours_of_attention(cost: dict[str, Any], runs: int) -> dict[str, float]:
     return {"tflops": cost["tflops"], "tokens": cost["tokens"], "hours": hours, "all_hours": hours * runs}
 
 
+def printed_scores(dataset: str, metric: str, split: str = "test", study: str = "main") -> dict[str, float]:
+    """Return the printed scores of a dataset by model, on one split of one study."""
+    rows = [row for row in published(dataset) if (row.split, row.metric, row.study) == (split, metric, study)]
+    return {row.model: row.value for row in rows if row.value is not None}
+
+
 @check
 def recorded_models_beat_printed(
     models: dict[str, str], worse: Sequence[str], splits: Sequence[str] = ("test",), study: str = "main"
@@ -171,12 +177,11 @@ def recorded_models_beat_printed(
         for split in splits:
             where = dataset if split == "test" else f"{dataset}, {split}"
             count = card.all_splits[split].count
-            found = [
-                r for r in _records(dataset) if (r.model, r.data_seed, r.graphs_scored.get(split)) == (model, 0, count)
-            ]
-            scores = [record.scores[split][metric] for record in found]
-            rows = [row for row in published(dataset) if (row.split, row.metric, row.study) == (split, metric, study)]
-            printed = {row.model: row.value for row in rows if row.model in worse and row.value is not None}
+            whole = [r for r in _records(dataset) if r.graphs_scored.get(split) == count]
+            records = [r for r in whole if (r.model, r.data_seed) == (model, 0)]
+            scores = [record.scores[split][metric] for record in records]
+            scores_printed = printed_scores(dataset, metric, split, study)
+            printed = {name: value for name, value in scores_printed.items() if name in worse}
             if not scores or not printed:
                 problems.append(f"{where}: {len(scores)} records of {model}, printed {sorted(printed)}")
                 continue
@@ -184,7 +189,7 @@ def recorded_models_beat_printed(
             if worst:
                 problems.append(f"{where}: seeds of {model} score {worst}, printed {printed}")
             beside.append(f"{', '.join(f'{name} {value:.4g}' for name, value in printed.items())} ({where})")
-            texts.append(f"{model} {mean(scores):.4f} on {where} ({_told(found)})")
+            texts.append(f"{model} {mean(scores):.4f} on {where} ({_told(records)})")
     return outcome_of(problems, scores="; ".join(texts), printed="; ".join(beside))
 
 

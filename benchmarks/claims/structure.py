@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 import graphbench
 from benchmarks.claims.recipe import DIFFICULTIES
+from benchmarks.claims.records import printed_scores
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.domains.algoreas.checks import Graph, graphs
-from graphbench.records.published import published
 from graphbench.tasks.predict.rules import rule_predictions
 from graphbench.verification.measuring import arrays_hash
 
@@ -208,8 +208,7 @@ def structural_rule(
         score = (_mae if metric == "mae" else _f1)(predicted, samples.values[output])
         if abs(score - stated[difficulty]) > _STATED:
             problems.append(f"{name}: {metric} {score:.4f}, stated {stated[difficulty]}")
-        rows = [s for s in published(name) if (s.split, s.metric, s.study) == ("test", metric, "main")]
-        printed[difficulty] = {row.model: row.value for row in rows}
+        printed[difficulty] = printed_scores(name, metric)
         for where, value in (("here", score), ("beside the card", card.floor["test"]["structural"][metric])):
             worse = [model for model, other in printed[difficulty].items() if _is_better(value, other, metric)]
             if sorted(worse) != sorted(beats[difficulty]):

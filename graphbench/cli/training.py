@@ -60,8 +60,7 @@ def train(
         typer.Option(
             metavar="N | SPLIT=N,...",
             help="Score at most N samples of each split other than train, val and the one validated on, or of the "
-            "splits that are named: "
-            "`n384=100,n512=100`.",
+            "splits that are named: `n384=100,n512=100`.",
             show_default="all",
         ),
     ] = None,

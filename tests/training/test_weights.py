@@ -109,7 +109,9 @@ def shelf(tmp_path):
     resources._FOLDERS.remove(str(tmp_path / "plugin"))
 
 
-@pytest.mark.parametrize("kind", ["graph", "story", pytest.param("several", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "several" else ()) for kind in RUNS]
+)
 def test_a_model_comes_back_with_its_weights_and_its_scores(finished, shelf, kind):
     run = finished(kind)
     file = run.export(shelf, dtype="float32")

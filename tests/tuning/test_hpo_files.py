@@ -20,7 +20,7 @@ from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file
 
-SAMPLES = 16
+SAMPLES = (16, pytest.param(50, marks=pytest.mark.slow))
 
 
 def families(domain: str) -> list[Card]:
@@ -56,8 +56,9 @@ def test_every_model_has_a_space_and_every_space_a_model() -> None:
     assert list_spaces("results") == []
 
 
+@pytest.mark.parametrize("samples", SAMPLES)
 @pytest.mark.parametrize("name", list_spaces())
-def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str) -> None:
+def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str, samples: int) -> None:
     file = load_tuning_file(name)
     cards = families(file.domain)
     assert cards and file.title and file.source and file.trials >= 50
@@ -80,7 +81,7 @@ def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str
         else:
             require_same_estimator(default.model, baseline.model)
     space.seed(0)
-    for number, configuration in enumerate(space.sample_configuration(SAMPLES)):
+    for number, configuration in enumerate(space.sample_configuration(samples)):
         sample = to_plain(configuration)
         config = run_config(file, cards[number % len(cards)], sample, file.budgets[number % len(file.budgets)])
         found = config.model_dump(mode="json")

@@ -20,7 +20,7 @@ from graphbench.tuning.trial import Trial
 from .runs import RUNGS, InProcess, continuing, essence, read_journal, settings
 
 TRIALS = 45
-OTHERS = (("smac", 3), ("hyperband", 1), ("hyperband", 3), ("random", 1), ("random", 3))
+RUNS = [(method, capacity) for method in ("smac", "hyperband", "random") for capacity in (1, 3)]
 
 
 def _make_search(method: Method, seed: int = 0) -> Search:
@@ -47,7 +47,7 @@ def _cut(folder: Path, lines: int) -> None:
 
 @pytest.mark.parametrize(
     ("method", "capacity"),
-    [("smac", 1), *(pytest.param(m, c, marks=pytest.mark.slow) for m, c in OTHERS)],
+    [RUNS[0], *(pytest.param(*run, marks=pytest.mark.slow) for run in RUNS[1:])],
 )
 def test_a_run_cut_anywhere_ends_as_an_undisturbed_one(tmp_path: Path, method: Method, capacity: int) -> None:
     whole = essence(_go_on(tmp_path / "whole", method, capacity=capacity))
