@@ -73,7 +73,8 @@ def evaluate_model(
         TrainingError: If a single sample does not fit into the device's memory.
     """
     options: dict[str, Any] = {"task_options": task_options, "progress": progress, "scores": scores}
-    return evaluate_splits(model, {dataset.split: dataset}, batch_size, device, precision, **options)[dataset.split]
+    name = getattr(dataset, "split", "dataset")
+    return evaluate_splits(model, {name: dataset}, batch_size, device, precision, **options)[name]
 
 
 def evaluate_splits(
@@ -92,6 +93,12 @@ def evaluate_splits(
     the split, as ``<split>_n<size>``.
     """
     _require_model(model, scores)
+    for name, split in splits.items():
+        if not isinstance(split, GraphDataset):
+            raise EvaluationError(
+                f"the split {name!r} is {split!r:.80}; give a split of a loaded dataset, such as "
+                "graphbench.Loader(...).load().test"
+            )
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target) if isinstance(model, nn.Module) else model
     split_scores: SplitScores = {}

@@ -77,6 +77,12 @@ def test_a_users_own_model_returns_predictions(toys, make_toys):
     assert own == evaluate_model(Guess(), both, device="cpu")
 
 
+def test_an_object_that_is_no_split_is_refused(toys):
+    for other in ([1, 2], toys, None):
+        with pytest.raises(EvaluationError, match="give a split of a loaded dataset"):
+            evaluate_model(Guess(), other, device="cpu")
+
+
 def test_what_cannot_be_called_with_a_batch_is_refused(toys):
     cases = {
         "give a module, or a function of a batch": None,
