@@ -107,7 +107,7 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
 
 
-NOT_MODELS = ("published", "results", "weights")
+NOT_MODELS = ("published", "reproductions", "results", "weights")
 """Folders in ``baselines/`` that hold no configurations of models."""
 
 

@@ -39,6 +39,7 @@ from graphbench.cli.options import (
 )
 from graphbench.cli.output import CommandLine, echo
 from graphbench.cli.portfolio import portfolio
+from graphbench.cli.reproduce import reproduce
 from graphbench.cli.submissions import submit
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
@@ -251,7 +252,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, evaluate, predict, tune, report, results, leaderboard, portfolio, export):
+for command in (train, evaluate, predict, tune, report, results, reproduce, leaderboard, portfolio, export):
     app.command()(command)
 app.add_typer(labels, name="labels")
 app.add_typer(submit, name="submit")

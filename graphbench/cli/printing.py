@@ -16,7 +16,20 @@ from graphbench.cli.output import answer_stream, echo
 from graphbench.core.files import default_root
 from graphbench.core.untrusted import shown
 
-_WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
+_WHOLE = (
+    "id",
+    "dataset",
+    "model",
+    "split",
+    "feature",
+    "metric",
+    "check",
+    "nodes",
+    "graphs",
+    "here",
+    "content",
+    "outcome",
+)
 _GAP = 2  # spaces between columns
 _LONG_WORD = 16  # as long as categorical(128); longer ones are broken where the terminal is too narrow
 

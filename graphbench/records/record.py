@@ -76,6 +76,8 @@ class RunRecord(StrictModel):
             of the same data; see :mod:`graphbench.evaluation.metrics.bootstrap`. Older records have none.
         protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
         best_step: Step of the checkpoint that was scored; None when it is the last one.
+        weights_hash: SHA-256 of the weights that were scored, of all datasets that were trained together; None for
+            models without tensors and in older records.
         published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
         notes: Anything a reader must know.
     """
@@ -114,6 +116,7 @@ class RunRecord(StrictModel):
     replicates: dict[str, list[float]] = Field(default_factory=dict)
     protocol: str | None = None
     best_step: int | None = None
+    weights_hash: str | None = None
     published_reference: str | None = None
     notes: str = ""
 
@@ -248,7 +251,7 @@ class RunRecord(StrictModel):
 
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
-        unused = {name for name in ("replicates", "scores_stated") if not getattr(self, name)}
+        unused = {name for name in ("replicates", "scores_stated", "weights_hash") if not getattr(self, name)}
         content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"

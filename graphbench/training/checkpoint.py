@@ -156,6 +156,14 @@ def _content_hash(tensors: Mapping[str, Tensor], facts: str) -> str:
     return content.hexdigest()
 
 
+def weights_hash(model: Any) -> str | None:
+    """Return the SHA-256 of the parameters and buffers of a torch model; None for a model without any."""
+    tensors = model.state_dict() if isinstance(model, nn.Module) else {}
+    if not tensors:
+        return None
+    return _content_hash({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, "")
+
+
 def training_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """Return the tensors that training continues from: ``model.<name>`` and ``optimizer.<parameter number>.<name>``."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}

@@ -20,6 +20,7 @@ from graphbench.records.budgets import Budget
 from graphbench.records.files import read_record
 from graphbench.records.machine import hardware
 from graphbench.records.record import RunRecord
+from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
 from graphbench.training.folders import record_path
@@ -92,6 +93,7 @@ def record_of(
         latency_ms=alone,
         latency_ms_batched=together,
         protocol=run.task.protocol(config.training.train_split),
+        weights_hash=weights_hash(learner.model),
         notes=_notes(context, run, learner, summary, results, earlier),
     )
     try:

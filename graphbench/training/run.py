@@ -153,21 +153,73 @@ def train(
     split_names = dict.fromkeys(name for card in cards.values() for name in card.all_splits)
     require_eval_limit(eval_limit, split_names)
     scored = {id_: card.select_splits(evaluate, split_names) for id_, card in cards.items()}
+    limits = {id_: split_limits(config, task, limit, eval_limit, val_limit) for id_, task in tasks.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
+    loaded = {data.card.address: data} if isinstance(data, Splits) else data
+    plan = RunPlan(config, cards, tasks, scored, limits, folder)
+    storage: dict[str, Any] = {"root": root, "workers": workers}
+    results = execute(plan, loaded, device=device, resume=resume, tensorboard=tensorboard, progress=progress, **storage)
+    return results if several else next(iter(results.values()))
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run before it begins: its configuration, its data, the splits that are scored, and its folder.
+
+    Attributes:
+        config: The configuration.
+        cards: Dataset -> card, of the draw that the configuration names.
+        tasks: Dataset -> task, see :func:`checked_tasks`.
+        scored: Dataset -> splits that are scored at the end.
+        limits: Dataset -> the limits that its data is loaded with; None for none.
+        folder: The run's folder.
+    """
+
+    config: RunConfig
+    cards: Mapping[str, Card]
+    tasks: Mapping[str, Task]
+    scored: Mapping[str, Sequence[str]]
+    limits: Mapping[str, int | Mapping[str, int] | None]
+    folder: Path
+
+
+def execute(
+    plan: RunPlan,
+    data: Mapping[str, Splits] | None = None,
+    *,
+    device: str = "auto",
+    resume: bool = True,
+    root: str | Path | None = None,
+    workers: int | None = None,
+    tensorboard: bool = False,
+    progress: bool | None = None,
+) -> dict[str, RunResult]:
+    """Carry out a plan as :func:`train` does, and return dataset -> result.
+
+    Args:
+        plan: The plan.
+        data: Dataset -> loaded data; None loads the data.
+        device: As for :func:`train`, like the other arguments and the errors.
+        resume: As for :func:`train`.
+        root: As for :func:`train`.
+        workers: As for :func:`train`.
+        tensorboard: As for :func:`train`.
+        progress: As for :func:`train`.
+    """
+    config, tasks, folder = plan.config, plan.tasks, plan.folder
     require_folder(folder)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
-        for id_, card in cards.items():
+        for id_, card in plan.cards.items():
             if data is not None:
-                opened[id_] = data if isinstance(data, Splits) else data[id_]
+                opened[id_] = data[id_]
                 continue
-            most = split_limits(config, tasks[id_], limit, eval_limit, val_limit)
             how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
             how |= {"data_seed": card.data_seed, "unlabelled": tasks[id_].unlabelled}
-            opened[id_] = cast(Splits, Loader(card.address, limit=most, **how).load(()))
-        context = make_context(config, tasks, opened, folder, world, limit)
+            opened[id_] = cast(Splits, Loader(card.address, limit=plan.limits[id_], **how).load(()))
+        context = make_context(config, tasks, opened, folder, world, config.limit)
         if world.leads:
-            _require_labels(tasks, opened, scored)
+            _require_labels(tasks, opened, plan.scored)
         world.wait()
         learner = prepared(context, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, learner.summary().steps or 0)
@@ -176,8 +228,7 @@ def train(
             learn(context, learner, board, shown)
         finally:
             board.close()
-        results = _finish(context, learner, scored, shown)
-    return results if several else next(iter(results.values()))
+        return _finish(context, learner, plan.scored, shown)
 
 
 def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Task]:

@@ -1,0 +1,250 @@
+"""The command ``reproduce``: recorded results obtained again, and a table of how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphbench.cli.options import Json, Root, Workers
+from graphbench.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphbench.core.errors import GraphBenchError
+    from graphbench.verification.reproduction import Reproduction, Row
+
+_COLUMNS = ("dataset", "model", "seed", "split", "metric", "recorded", "again", "interval", "outcome", "CPU time")
+_STYLES = {"same bits": "green", "within the interval": None, "different": "red"}
+
+
+def reproduce(
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Datasets (ids, aliases, groups, globs) whose records are repeated, or files of records (`.json`)."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Name or glob of models; may be repeated.", show_default="all")
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Seed of the records; may be repeated.", show_default="all")
+    ] = None,
+    under: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="MINUTES", help="Only records whose training took fewer CPU minutes.", show_default="all"
+        ),
+    ] = None,
+    weights: Annotated[
+        bool, typer.Option("--weights", help="Score the stored weights of the records instead of training again.")
+    ] = False,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the outcomes, one JSON file per record.")
+    ] = Path("reproductions"),
+    runs: Annotated[Path, typer.Option(help="Folder of the repeated runs.")] = Path("runs/reproduced"),
+    again: Annotated[
+        bool, typer.Option("--again", help="Repeat records whose outcome is in the output folder already.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the records that fit, and repeat none.")] = False,
+    root: Root = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Obtain recorded results again and compare: the same configuration, data, seeds and budget.
+
+    On a processor of the same kind the scores, curves and weights of a repeated run have the same bits. Elsewhere
+    every score is compared with the 95 % interval of the recorded one. The exit code is 1 if a score is different, or
+    a run failed.
+
+    Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10`
+    """
+    from graphbench.verification.repeat import reproduce as train_again
+    from graphbench.verification.repeat import rescore
+    from graphbench.verification.reproduction import save_reproduction
+
+    if not rows and under is None:
+        raise typer.BadParameter(
+            "name a dataset or a file of a record, or give --under MINUTES for all records of short runs",
+            param_hint="ROWS",
+        )
+    chosen = _chosen(rows or [], records, model, seed, under, weights)
+    if not chosen:
+        listed = (
+            "`graphbench weights list` lists the ones with weights" if weights else "`graphbench results` lists all"
+        )
+        raise ConfigError(f"no record fits; {listed}")
+    if dry_run:
+        _print_chosen(chosen, as_json)
+        return
+    method = "weights" if weights else "training"
+    finished = {} if again else _finished(chosen, output, method)
+    missing = [row for row in chosen if row.path not in finished]
+    how: dict[str, Any] = {"root": root, "workers": workers}
+    repeated = rescore(missing, **how) if weights else train_again(missing, runs, **how)
+    by_path: dict[str, Reproduction | GraphBenchError] = dict(finished)
+    for row, outcome in repeated:
+        by_path[row.path] = outcome
+        if not isinstance(outcome, Exception):
+            save_reproduction(outcome, output)
+        if not as_json:
+            _say(row, outcome)
+    outcomes = [(row, by_path[row.path]) for row in chosen]
+    if as_json:
+        _print_json(outcomes)
+    else:
+        _print_table(outcomes, len(finished), output)
+    if any(isinstance(outcome, Exception) or outcome.verdict == "different" for _, outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _chosen(
+    names: Sequence[str],
+    folder: Path | None,
+    models: Sequence[str] | None,
+    seeds: Sequence[int] | None,
+    under: float | None,
+    weights: bool,
+) -> list[Row]:
+    """Return the records that arguments and options choose, each once; with ``weights``, those whose are stored."""
+    from graphbench.catalog.names import list_datasets
+    from graphbench.cli.runs import is_chosen
+    from graphbench.records.files import matches, read_record, results_dir, stored_records
+    from graphbench.verification.repeat import rows_with_weights
+    from graphbench.verification.reproduction import Row
+
+    files = [Path(name) for name in names if name.endswith(".json")]
+    selectors = [name for name in names if not name.endswith(".json")]
+    where = folder if folder is not None else results_dir()
+    rows = []
+    for path in files:
+        record = read_record(path)
+        rows.append(Row(record.relative_path.as_posix(), record))
+    if selectors or not files:
+        datasets = set(list_datasets(selectors)) if selectors else None
+        rows += [
+            Row(path.relative_to(where).as_posix(), record)
+            for path, record in stored_records("*", where)
+            if datasets is None or is_chosen(record.dataset, datasets)
+        ]
+    stored = rows_with_weights(rows) if weights else rows
+    unique = {row.path: row for row in stored}
+    return [
+        row
+        for row in unique.values()
+        if (models is None or matches(row.record.model, models))
+        and (seeds is None or row.record.seed in seeds)
+        and (under is None or _minutes(row) < under)
+    ]
+
+
+def _minutes(row: Row) -> float:
+    """Return the CPU minutes of a record's training; of older records the minutes on the clock."""
+    record = row.record
+    seconds = record.cpu_seconds if record.cpu_seconds is not None else record.wall_seconds
+    return float("inf") if seconds is None else seconds / 60
+
+
+def _finished(rows: Sequence[Row], output: Path, method: str) -> dict[str, Reproduction]:
+    """Return path -> outcome of the records that were repeated already."""
+    from graphbench.verification.reproduction import load_reproductions
+
+    started = {row.path: row.record.started for row in rows}
+    return {
+        outcome.record: outcome
+        for outcome in load_reproductions(output)
+        if started.get(outcome.record) == outcome.started and outcome.method == method
+    }
+
+
+def _print_chosen(rows: Sequence[Row], as_json: bool) -> None:
+    from graphbench.cli.printing import new_table, print_json, print_line, print_table
+    from graphbench.core.words import counted, duration
+
+    if as_json:
+        print_json([row.path for row in rows])
+        return
+    table = new_table("dataset", "model", "seed", "CPU time", right=("seed", "CPU time"))
+    for row in rows:
+        seconds = _minutes(row) * 60
+        table.add_row(
+            row.record.dataset,
+            row.record.model,
+            _seed(row),
+            "-" if seconds == float("inf") else duration(seconds),
+        )
+    print_table(table)
+    seconds = sum(_minutes(row) * 60 for row in rows if _minutes(row) != float("inf"))
+    print_line(f"\n{counted(len(rows), 'record')}, {duration(seconds)} of CPU time for training", "dim")
+
+
+def _seed(row: Row) -> str:
+    return f"{row.record.seed}" + (f" of draw {row.record.data_seed}" if row.record.data_seed else "")
+
+
+def _say(row: Row, outcome: Reproduction | GraphBenchError) -> None:
+    """Print the outcome of one record at once, as a long list takes hours."""
+    from graphbench.cli.printing import print_line
+
+    name = f"{row.record.dataset} {row.record.model} seed {_seed(row)}"
+    if isinstance(outcome, Exception):
+        print_line(f"{name}: not repeated: {outcome}", "red")
+    else:
+        print_line(f"{name}: {outcome.verdict}", _STYLES[outcome.verdict])
+
+
+def _print_table(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]], kept: int, output: Path) -> None:
+    from rich.text import Text
+
+    from graphbench.cli.printing import new_table, print_line, print_table
+    from graphbench.cli.show_scores import score_text
+    from graphbench.core.words import counted, duration
+
+    table = new_table(*_COLUMNS, right=("seed", "recorded", "again", "interval", "CPU time"))
+    changes: dict[str, None] = {}
+    for row, outcome in outcomes:
+        if isinstance(outcome, Exception):
+            continue
+        name, split = _shown(outcome)
+        interval = (
+            "-" if split.low is None or split.high is None else f"{score_text(split.low)} to {score_text(split.high)}"
+        )
+        numbers = (score_text(split.recorded), score_text(split.repeated), interval)
+        outcome_cell: Any = Text(outcome.verdict, _STYLES[outcome.verdict] or "")
+        names = (row.record.dataset, row.record.model, _seed(row), name, split.metric)
+        table.add_row(*names, *numbers, outcome_cell, duration(outcome.cpu_seconds))
+        changes |= dict.fromkeys(outcome.changes)
+    print_table(table)
+    failed = sum(isinstance(outcome, Exception) for _, outcome in outcomes)
+    counts = [f"{counted(len(outcomes) - failed, 'record')} repeated"]
+    counts += [f"{kept} of them earlier (--again repeats them)"] if kept else []
+    counts += [f"{failed} not repeated"] if failed else []
+    print_line(f"\n{', '.join(counts)}; every split stands in {output}", "dim")
+    if changes:
+        print_line(f"other than in the records: {'; '.join(changes)}", "dim")
+
+
+def _shown(outcome: Reproduction) -> tuple[str, Any]:
+    """Return the split that stands for a record in the table: the first one that is different, else test."""
+    splits = outcome.splits
+    worst = next((name for name, split in splits.items() if not (split.equal or split.within)), None)
+    name = worst if worst is not None else "test" if "test" in splits else next(iter(splits))
+    return name, splits[name]
+
+
+def _print_json(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]]) -> None:
+    from graphbench.cli.printing import print_json
+
+    print_json(
+        [
+            {"record": row.path, "error": str(outcome)}
+            if isinstance(outcome, Exception)
+            else {"verdict": outcome.verdict, **outcome.model_dump(mode="json", by_alias=True)}
+            for row, outcome in outcomes
+        ]
+    )

@@ -1,0 +1,257 @@
+"""Recorded results obtained again: by training the recorded configuration, or from the stored weights of the row.
+
+A repeated run takes everything from the record: configuration, seeds, draw, budget, the number of threads, and how many
+samples of each split were scored. On a processor of the same kind, with the same version of torch, its scores have the
+same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from graphbench.catalog.names import card as find_card
+from graphbench.core.errors import GraphBenchError, ResultError, UnknownModel
+from graphbench.data.build.limits import apply_limit, limited_parameter
+from graphbench.data.store.layout import data_fingerprint
+from graphbench.loader import Loader, Splits
+from graphbench.records.earlier_names import config_in_current_names
+from graphbench.records.record import RunRecord
+from graphbench.training.checkpoint import weights_hash
+from graphbench.training.config import RunConfig, run_config_from_json
+from graphbench.training.evaluate import evaluate_splits
+from graphbench.training.folders import run_name
+from graphbench.training.recording import processor_seconds
+from graphbench.training.run import RunPlan, checked_tasks, execute
+from graphbench.training.weights.files import find_weights, weights_files
+from graphbench.training.weights.load import rebuilt
+from graphbench.verification.reproduction import Method, Outcome, Reproduction, Row, compared
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+
+def reproduce(
+    rows: Sequence[Row],
+    folder: Path,
+    *,
+    root: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Iterator[tuple[Row, Reproduction | GraphBenchError]]:
+    """Train the configurations of some records again and yield each record with its comparison, or with the error.
+
+    Records of one run on several datasets are repeated by one run. A run that was interrupted goes on where it was.
+
+    Args:
+        rows: The records.
+        folder: Folder of the runs.
+        root: Folder of the datasets; None for the default root.
+        workers: Processes that generate missing data.
+        progress: Show a progress bar; None shows it in a terminal.
+
+    Yields:
+        Every row with its reproduction, or with the error that its record or run raised.
+    """
+    for together in _runs(rows):
+        spent = _stopwatch()
+        try:
+            plan = _plan([row.record for row in together], folder)
+            with _threads(together[0].record.threads):
+                results = execute(
+                    plan, device=_device(together[0].record), root=root, workers=workers, progress=progress
+                )
+        except GraphBenchError as error:
+            yield from ((row, error) for row in together)
+            continue
+        times = spent()
+        for row in together:
+            outcome = Outcome.of_run(results[row.record.dataset].record)
+            yield row, _compared_or_error(row, "training", outcome, times)
+
+
+def rescore(
+    rows: Iterable[Row], *, root: str | Path | None = None, workers: int | None = None, progress: bool | None = None
+) -> Iterator[tuple[Row, Reproduction | GraphBenchError]]:
+    """Score the stored weights of some records and yield each record with its comparison, or with the error.
+
+    Args:
+        rows: The records.
+        root: Folder of the datasets; None for the default root.
+        workers: Processes that generate missing data.
+        progress: Show a progress bar; None shows it in a terminal.
+
+    Yields:
+        Every row with its reproduction, or with the error: ``UnknownModel`` where the record's run has no weights.
+    """
+    for row in rows:
+        spent = _stopwatch()
+        try:
+            outcome = _outcome_of_weights(row, root, workers, progress)
+        except GraphBenchError as error:
+            yield row, error
+            continue
+        yield row, _compared_or_error(row, "weights", outcome, spent())
+
+
+def rows_with_weights(rows: Iterable[Row]) -> list[Row]:
+    """Return the records whose weights are stored.
+
+    Raises:
+        CheckpointError: If a file of weights cannot be read.
+    """
+    stored = {facts.record for file in weights_files() for facts in file.facts.datasets.values()}
+    return [row for row in rows if row.path in stored]
+
+
+def _stopwatch() -> Callable[[], dict[str, Any]]:
+    """Return a function that gives the start, and the time since then on the clock and of the processors."""
+    start, wall, cpu = datetime.now(UTC), time.monotonic(), processor_seconds()
+
+    def spent() -> dict[str, Any]:
+        seconds = {"wall_seconds": time.monotonic() - wall, "cpu_seconds": processor_seconds() - cpu}
+        return {"repeated_at": start, **seconds}
+
+    return spent
+
+
+def _runs(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows by run: those of datasets that were trained together are one run."""
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        config = row.record.config
+        key = row.path
+        if config.get("datasets"):
+            shared = {name: value for name, value in config.items() if name != "dataset"}
+            key = json.dumps([shared, row.record.started.isoformat()], sort_keys=True)
+        runs.setdefault(key, []).append(row)
+    return list(runs.values())
+
+
+def _config(record: RunRecord) -> RunConfig:
+    if "training" not in record.config:
+        raise ResultError(
+            f"the scores of {record.model} on {record.dataset} were stated and belong to no run of this package, so "
+            "there is nothing to train; choose a record that `graphbench train` wrote"
+        )
+    config = config_in_current_names(record.config)
+    return run_config_from_json(json.dumps(config), f"the record of {record.model} on {record.dataset}")
+
+
+def _plan(records: Sequence[RunRecord], folder: Path) -> RunPlan:
+    """Return the plan of the run that wrote some records, one per dataset.
+
+    Raises:
+        ResultError: If the scores belong to no run, or the data of the run cannot be made again.
+    """
+    first = records[0]
+    config = _config(first)
+    ids = config.datasets or (config.dataset,)
+    if config.datasets:
+        config = config.model_copy(update={"dataset": ids[0]})
+    cards = {id_: find_card(id_).with_data_seed(config.data_seed) for id_ in ids}
+    for record in records:
+        _require_data(record, cards[record.dataset], config)
+    tasks = checked_tasks(config, cards)
+    wanted = {record.dataset: record for record in records}
+    scored = {
+        id_: [name for name in card.all_splits if id_ in wanted and name in wanted[id_].scores]
+        for id_, card in cards.items()
+    }
+    limits = {id_: _limits(wanted.get(id_, first), card, config) for id_, card in cards.items()}
+    name = "-and-more" if config.datasets else ""
+    parts = ids[0].replace(":", "-").split("/")
+    return RunPlan(
+        config, cards, tasks, scored, limits, folder.joinpath(*parts[:-1], parts[-1] + name, run_name(config))
+    )
+
+
+def _require_data(record: RunRecord, card: Card, config: RunConfig) -> None:
+    """Refuse a record of another version of its dataset, or of published files."""
+    limited, _ = apply_limit(card, config.limit)
+    if record.dataset_version != card.version:
+        raise ResultError(
+            f"the record of {record.model} on {record.dataset} is of version {record.dataset_version} of the dataset, "
+            f"and the card has version {card.version}; install graphbench {record.graphbench_version}"
+        )
+    if record.data_fingerprint not in ("", data_fingerprint(limited)):
+        raise ResultError(
+            f"{record.model} on {record.dataset} was trained on other data ({record.data_fingerprint}) than the card "
+            f"describes ({data_fingerprint(limited)}), such as published files; train on these files with `graphbench "
+            "train --source`"
+        )
+
+
+def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str, int] | None:
+    """Return the limits that the splits of a run were loaded with."""
+    if limited_parameter(card) is not None:
+        return config.limit
+    limits = {} if config.limit is None else dict.fromkeys(card.all_splits, config.limit)
+    counts = {name: spec.count for name, spec in card.all_splits.items()}
+    limits |= {name: graphs for name, graphs in record.graphs_scored.items() if graphs < counts.get(name, 0)}
+    if config.training.train_limit is not None:
+        train = config.training.train_split
+        limits[train] = min(limits.get(train, config.training.train_limit), config.training.train_limit)
+    return limits or None
+
+
+def _device(record: RunRecord) -> str:
+    """Return the kind of device that the record was trained on, where this machine has one."""
+    recorded = str(record.hardware.get("device", "cpu"))
+    return "auto" if recorded.startswith("cuda") else "cpu"
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    """Let torch compute with a number of threads while the block runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _outcome_of_weights(row: Row, root: str | Path | None, workers: int | None, progress: bool | None) -> Outcome:
+    """Return the scores of the stored weights of a record, on the splits that the record has scores of.
+
+    Raises:
+        UnknownModel: If there are no weights of this run.
+        ConfigError: If the weights belong to other data or code.
+        CheckpointError: If their file is damaged.
+    """
+    record = row.record
+    file = find_weights(record.dataset, record.model, record.seed)
+    if (stored := file.facts.datasets[record.dataset].record) != row.path:
+        raise UnknownModel(
+            f"the weights of {record.model} on {record.dataset} belong to the record {stored}, not to {row.path}; "
+            "choose that record, or train the model again without --weights"
+        )
+    config = _config(record)
+    card = find_card(record.dataset).with_data_seed(config.data_seed)
+    _require_data(record, card, config)
+    limits, names = _limits(record, card, config), [name for name in card.all_splits if name in record.scores]
+    how: dict[str, Any] = {"data_seed": config.data_seed, "workers": workers, "progress": progress}
+    data = cast(Splits, Loader(record.dataset, root=root, limit=limits, **how).load(()))
+    splits = {name: data.labelled(name) for name in names}
+    model = rebuilt(file)
+    with _threads(record.threads):
+        scores = evaluate_splits(model, splits, config.training.eval_batch_size, "cpu", progress=progress)
+    hashes = {name: split.content_hash for name, split in splits.items()}
+    return Outcome(scores, hashes, weights_hash=weights_hash(model))
+
+
+def _compared_or_error(
+    row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]
+) -> Reproduction | ResultError:
+    try:
+        return compared(row, method, outcome, spent)
+    except ResultError as error:
+        return error

@@ -1,0 +1,253 @@
+"""Recorded results beside the results of a repetition, and the files of such comparisons.
+
+Scores that do not have the same bits are compared with the 95 % interval of the recorded score over the samples of the
+split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from graphbench._version import __version__
+from graphbench.catalog.names import card as find_card
+from graphbench.core.errors import ResultError
+from graphbench.core.files import load_json, write_json
+from graphbench.core.validation import StrictModel
+from graphbench.records.copies import repeatable_scores
+from graphbench.records.machine import hardware
+from graphbench.records.record import RunRecord
+from graphbench.training.recording import commit_of_checkout
+
+if TYPE_CHECKING:
+    pass
+
+Method = Literal["training", "weights"]
+Verdict = Literal["same bits", "within the interval", "different"]
+
+_MACHINE = ("cpu", "torch", "device", "gpu")  # facts of the hardware that decide bits, beside the number of threads
+_LEVEL = 0.95
+_WITHOUT_INTERVAL = 5e-3  # relative difference up to which a score without an interval counts as within it
+
+
+class SplitComparison(StrictModel):
+    """The primary metric of one split, as recorded and as obtained again.
+
+    Attributes:
+        metric: The metric.
+        recorded: The value in the record.
+        repeated: The value that was obtained again.
+        low: Lower end of the recorded score's 95 % interval over the samples; None where the record has no replicates.
+        high: Upper end.
+        equal: Whether every repeatable metric of the split has the same bits.
+    """
+
+    metric: str
+    recorded: float
+    repeated: float
+    low: float | None = None
+    high: float | None = None
+    equal: bool
+
+    @property
+    def within(self) -> bool:
+        """Whether the repeated value lies in the interval of the recorded one."""
+        if self.low is None or self.high is None:
+            return math.isclose(self.repeated, self.recorded, rel_tol=_WITHOUT_INTERVAL, abs_tol=1e-6)
+        rounding = 1e-6 * max(1.0, abs(self.recorded))
+        return self.low - rounding <= self.repeated <= self.high + rounding
+
+
+class Reproduction(StrictModel):
+    """A recorded result that was obtained again; one JSON file.
+
+    Attributes:
+        schema_version: Version of this format (key ``schema`` in the file).
+        record: Path of the record below its folder of records.
+        dataset: Its dataset.
+        model: Its model.
+        seed: Its seed.
+        data_seed: Its draw of the data.
+        started: When the recorded run was started (UTC), which tells a later record of the same name apart.
+        method: ``training``: the configuration was trained again; ``weights``: the stored weights were scored.
+        repeated_at: When this was done (UTC).
+        wall_seconds: Time that it took, in seconds, with generation of missing data, validation and scoring.
+        cpu_seconds: Processor time of all threads and processes in that time, in seconds.
+        splits: Split -> its scores.
+        equal_curves: Whether every point of the training and validation curves has the same bits; None for weights.
+        equal_weights: Whether the weights have the recorded hash; None where the record has none.
+        hardware: This machine.
+        changes: Facts of the machine that decide bits and are others than in the record, ``cpu A -> B``.
+        graphbench_version: Version of the package.
+        git_version: Commit of the checkout, if there is one.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    record: str
+    dataset: str
+    model: str
+    seed: int
+    data_seed: int = 0
+    started: datetime
+    method: Method
+    repeated_at: datetime
+    wall_seconds: float
+    cpu_seconds: float
+    splits: dict[str, SplitComparison] = Field(min_length=1)
+    equal_curves: bool | None = None
+    equal_weights: bool | None = None
+    hardware: dict[str, str | int | float | None]
+    changes: tuple[str, ...] = ()
+    graphbench_version: str = __version__
+    git_version: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """``same bits`` if all that was compared is equal, else whether every primary score lies in its interval."""
+        compared = [split.equal for split in self.splits.values()]
+        if all(compared) and self.equal_curves is not False and self.equal_weights is not False:
+            return "same bits"
+        return "within the interval" if all(split.within for split in self.splits.values()) else "different"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record to repeat.
+
+    Attributes:
+        path: Path of the record below its folder of records.
+        record: The record.
+    """
+
+    path: str
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Scores that were obtained again, and the facts that are compared beside them.
+
+    Attributes:
+        scores: Split -> metric -> value.
+        data_hashes: Split -> content hash of its samples.
+        device: The device that computed.
+        curves: The curves of the training; None for stored weights.
+        weights_hash: Hash of the weights; None for models without tensors.
+    """
+
+    scores: Mapping[str, Mapping[str, float]]
+    data_hashes: Mapping[str, str]
+    device: str = "cpu"
+    curves: Mapping[str, Any] | None = None
+    weights_hash: str | None = None
+
+    @classmethod
+    def of_run(cls, record: RunRecord) -> Outcome:
+        """Return the outcome of a repeated run."""
+        device = str(record.hardware.get("device"))
+        return cls(record.scores, record.data_hashes, device, record.curves, record.weights_hash)
+
+
+def save_reproduction(reproduction: Reproduction, folder: Path) -> Path:
+    """Write a reproduction to ``<folder>/<method>/<path of its record>`` and return its file.
+
+    Raises:
+        StoreError: If the file cannot be written.
+    """
+    path = folder / reproduction.method / reproduction.record
+    write_json(path, reproduction.model_dump(mode="json", by_alias=True))
+    return path
+
+
+def load_reproductions(folder: Path) -> list[Reproduction]:
+    """Return the reproductions below a folder, sorted by their records; none where there is no such folder.
+
+    Raises:
+        ResultError: If a file cannot be read.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.json")) if folder.is_dir() else []:
+        try:
+            found.append(Reproduction.model_validate(load_json(path)))
+        except (OSError, ValueError) as error:
+            raise ResultError(f"{path} is no reproduction of a result: {error}; restore or delete it") from error
+    return found
+
+
+def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]) -> Reproduction:
+    """Return a record beside the scores that were obtained again.
+
+    Args:
+        row: The record.
+        method: How the scores were obtained.
+        outcome: The scores, and the facts beside them.
+        spent: ``repeated_at``, ``wall_seconds`` and ``cpu_seconds``.
+
+    Raises:
+        ResultError: If the repeated run had other data, or no split was scored in both.
+    """
+    record, scores = row.record, outcome.scores
+    _require_same_data(record, outcome.data_hashes)
+    splits = {name: _of_split(record, name, scores[name]) for name in record.scores if name in scores}
+    if not splits:
+        raise ResultError(f"{row.path} and the repeated run have no scored split in common")
+    machine = {**hardware(), "device": outcome.device}
+    known = record.weights_hash is not None and outcome.weights_hash is not None
+    names = {name: getattr(record, name) for name in ("dataset", "model", "seed", "data_seed", "started")}
+    return Reproduction(
+        record=row.path,
+        method=method,
+        splits=splits,
+        equal_curves=None if outcome.curves is None else dict(outcome.curves) == dict(record.curves),
+        equal_weights=outcome.weights_hash == record.weights_hash if known else None,
+        hardware=machine,
+        changes=_changes(record, machine),
+        git_version=commit_of_checkout(),
+        **names,
+        **spent,
+    )
+
+
+def _require_same_data(record: RunRecord, hashes: Mapping[str, str]) -> None:
+    for name, digest in record.data_hashes.items():
+        now = hashes.get(name, digest)
+        if now != digest:
+            raise ResultError(
+                f"the split {name} of {record.dataset} has the hash {now}, and {digest} in the record: the data are "
+                "other data, so the scores are not compared; `graphbench verify` says which samples differ"
+            )
+
+
+def _of_split(record: RunRecord, name: str, repeated: Mapping[str, float]) -> SplitComparison:
+    recorded = record.scores[name]
+    primary = find_card(record.dataset).metrics.primary
+    metric = primary if primary in recorded and primary in repeated else next(iter(recorded))
+    if metric not in repeated:
+        raise ResultError(f"the repeated run has no {metric} on {name}, and the record has")
+    ends: list[float | None] = [None, None]
+    if metric == primary and (replicates := record.replicates.get(name)):
+        ends = [float(end) for end in np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])]
+    return SplitComparison(
+        metric=metric,
+        recorded=recorded[metric],
+        repeated=repeated[metric],
+        low=ends[0],
+        high=ends[1],
+        equal=repeatable_scores(recorded) == repeatable_scores(repeated),
+    )
+
+
+def _changes(record: RunRecord, machine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the facts of the machine that decide bits and differ from the record, ``cpu A -> B``."""
+    return tuple(
+        f"{name} {record.hardware[name]} -> {machine.get(name)}"
+        for name in _MACHINE
+        if name in record.hardware and record.hardware[name] != machine.get(name)
+    )

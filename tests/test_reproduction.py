@@ -1,0 +1,144 @@
+"""Recorded results that are obtained again: same bits, named differences, and records that nothing can repeat."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import graphbench
+from graphbench.cli.app import main
+from graphbench.core.errors import ResultError
+from graphbench.records.files import save_record, stored_records
+from graphbench.records.record import RunRecord
+from graphbench.verification.repeat import reproduce
+from graphbench.verification.reproduction import Row, load_reproductions
+
+TINY = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4}
+SETTINGS = {"limit": 12, "steps": 6, "device": "cpu", "progress": False, "workers": 1, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def results(root, tmp_path_factory):
+    """Records of three runs: of graphs, of two datasets together, and of a forest."""
+    runs, results = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("results")
+    evaluate = {"evaluate": ["val", "test"], "root": root}
+    several = graphbench.train(
+        ["clrs/bfs", "clrs/minimum"], "mpnn_small", output=runs / "joint", overrides=TINY, **SETTINGS, **evaluate
+    )
+    single = graphbench.train(
+        "algoreas/bridges_easy", "gin_small", output=runs / "one", overrides=TINY, **SETTINGS, **evaluate
+    )
+    without_steps = SETTINGS | evaluate | {"steps": None}
+    forest = graphbench.train("clutrr/gen_23", "random_forest", output=runs / "forest", **without_steps)
+    for result in (single, *several.values(), forest):
+        save_record(result.record, results)
+    return results
+
+
+@pytest.fixture(scope="module")
+def repeated(results, root, tmp_path_factory):
+    """The records beside their repetitions, by dataset."""
+    outcomes = reproduce(rows_of(results), tmp_path_factory.mktemp("again"), root=root, workers=1, progress=False)
+    return {row.record.dataset: outcome for row, outcome in outcomes}
+
+
+def rows_of(results):
+    return [Row(path.relative_to(results).as_posix(), record) for path, record in stored_records("*", results)]
+
+
+def row_of(results, dataset):
+    return next(row for row in rows_of(results) if row.record.dataset == dataset)
+
+
+@pytest.mark.parametrize("dataset", ["algoreas/bridges_easy", "clrs/bfs", "clrs/minimum", "clutrr/gen_23"])
+def test_a_repeated_run_has_the_bits_of_its_record(repeated, results, dataset):
+    outcome, record = repeated[dataset], row_of(results, dataset).record
+    assert outcome.verdict == "same bits" and outcome.method == "training" and outcome.changes == ()
+    assert list(outcome.splits) == ["val", "test"] and outcome.equal_curves
+    assert outcome.equal_weights is (None if record.model == "random_forest" else True)
+    primary = graphbench.card(dataset).metrics.primary
+    for name, split in outcome.splits.items():
+        assert split.metric == primary and split.equal and split.recorded == record.scores[name][primary]
+
+
+def test_a_score_that_the_run_did_not_have_is_different(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    scores = {name: {**values} for name, values in row.record.scores.items()}
+    scores["test"]["f1"] += 0.2 if scores["test"]["f1"] < 0.5 else -0.2
+    changed = Row(row.path, row.record.model_copy(update={"scores": scores}))
+    ((_, outcome),) = reproduce([changed], tmp_path, root=root, workers=1, progress=False)
+    assert outcome.verdict == "different" and not outcome.splits["test"].within
+    assert outcome.splits["val"].equal and outcome.equal_curves
+
+
+def test_another_seed_is_within_the_interval_or_different_and_never_the_same(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    config = {**row.record.config, "training": {**row.record.config["training"], "seed": 4}}
+    other = Row(row.path, row.record.model_copy(update={"config": config}))
+    ((_, outcome),) = reproduce([other], tmp_path, root=root, workers=1, progress=False)
+    assert outcome.verdict != "same bits" and outcome.equal_weights is False
+
+
+def test_what_cannot_be_repeated_is_an_error_with_its_reason(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    split = graphbench.Loader("algoreas/bridges_easy", root=root, limit=12).load(()).test
+    stated = RunRecord.from_scores({"test": split}, {"test": {"f1": 0.5}}, model="mine")
+    hashes = {**row.record.data_hashes, "test": "0" * 64}
+    cases = {
+        "were stated and belong to no run": stated,
+        "is of version 99 of the dataset": row.record.model_copy(update={"dataset_version": 99}),
+        "trained on other data": row.record.model_copy(update={"data_fingerprint": "other"}),
+        "the split test .* has the hash": row.record.model_copy(update={"data_hashes": hashes}),
+    }
+    rows = [Row(f"{number}.json", record) for number, record in enumerate(cases.values())]
+    outcomes = [outcome for _, outcome in reproduce(rows, tmp_path, root=root, workers=1, progress=False)]
+    for message, outcome in zip(cases, outcomes, strict=True):
+        with pytest.raises(ResultError, match=message):
+            raise outcome
+
+
+def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, root, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as end:
+            main(["reproduce", *map(str, words), "--root", str(root), "--records", str(results), "--workers", "1"])
+        return end.value.code or 0, capsys.readouterr().out
+
+    code, out = run("bridges_easy", "--dry-run")
+    assert code == 0 and "1 record" in out and not (tmp_path / "reproductions").exists()
+    code, out = run("bridges_easy", "--model", "gin_*")
+    assert code == 0 and "same bits" in out and "1 record repeated" in out
+    (kept,) = load_reproductions(tmp_path / "reproductions")
+    assert (kept.dataset, kept.method, kept.verdict) == ("algoreas/bridges_easy", "training", "same bits")
+    assert kept.cpu_seconds > 0 and kept.hardware["torch"]
+    code, out = run(results / row_of(results, "algoreas/bridges_easy").path, "--json")
+    (answer,) = json.loads(out)
+    assert (
+        code == 0
+        and answer["verdict"] == "same bits"
+        and answer["repeated_at"] == json.loads(kept.model_dump_json())["repeated_at"]
+    )
+    code, _ = run("bridges_easy", "--model", "nothing")
+    assert code == 2
+    code, _ = run()
+    assert code == 2
+    code, _ = run("bridges_easy", "--weights")  # this record has no weights
+    assert code == 2
+
+
+def test_stored_weights_have_the_scores_of_their_record(root, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "clutrr/gen_23", "--model", "gat_small", "--weights", "--json", "--root", str(root)])
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert not end.value.code
+    assert answer["method"] == "weights" and answer["verdict"] in ("same bits", "within the interval")
+    assert (tmp_path / "reproductions" / "weights" / answer["record"]).is_file()
