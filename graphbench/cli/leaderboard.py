@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphbench.cli.options import Json
+from graphbench.cli.options import Baselines, Json, Records
 from graphbench.cli.output import answer_stream, echo
 from graphbench.core.untrusted import spreadsheet_cell
 
@@ -23,13 +23,8 @@ Selector = Annotated[
 
 def leaderboard(
     selector: Selector = None,
-    records: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder of run records; may be repeated.", show_default="the package's baselines/results"),
-    ] = None,
-    baselines: Annotated[
-        bool, typer.Option("--baselines", help="Add the package's records to the records of `--records`.")
-    ] = False,
+    records: Records = None,
+    baselines: Baselines = False,
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .html, .md or .json file.")] = Path(
         "leaderboard"
     ),
@@ -42,10 +37,10 @@ def leaderboard(
     ranks. Small runs, and runs whose budget is not stated, stand in separate tables. Means over a domain and over the
     suite are means of ranks and of normalised scores.
     """
-    from graphbench.cli.runs import leaderboard_records
+    from graphbench.cli.runs import chosen_records
     from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json
 
-    run_records = leaderboard_records(selector, records or [], baselines=baselines)
+    run_records = chosen_records(selector, records, baselines=baselines)
     if as_json:
         echo(to_json(leaderboard_of(run_records)), nl=False)
         return
@@ -55,9 +50,8 @@ def leaderboard(
 
 def results(
     selector: Selector = None,
-    records: Annotated[
-        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
-    ] = None,
+    records: Records = None,
+    baselines: Baselines = False,
     model: Annotated[
         list[str] | None, typer.Option(help="Name or glob of models; may be repeated.", show_default="all")
     ] = None,
@@ -94,7 +88,7 @@ def results(
     """
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.printing import print_json
-    from graphbench.cli.runs import is_chosen
+    from graphbench.cli.runs import is_chosen, record_places
     from graphbench.records.table import COLUMNS, PRIMARY, as_rows
 
     if as_csv and as_json:
@@ -107,7 +101,7 @@ def results(
         "budget": budget,
     }
     chosen = set(list_datasets(selector)) if selector else None
-    rows = as_rows("*", records, **filters, sort=sort, reverse=reverse)
+    rows = as_rows("*", record_places(records, baselines=baselines), **filters, sort=sort, reverse=reverse)
     rows = [row for row in rows if chosen is None or is_chosen(row["dataset"], chosen)]
     if as_json:
         print_json(rows)

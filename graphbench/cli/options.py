@@ -50,6 +50,13 @@ Cluster = Annotated[
         show_default="this machine's processes",
     ),
 ]
+Records = Annotated[
+    list[Path] | None,
+    typer.Option(help="Folder of run records; may be repeated.", show_default="the package's baselines/results"),
+]
+Baselines = Annotated[
+    bool, typer.Option("--baselines", help="Add the package's records to the records of `--records`.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 

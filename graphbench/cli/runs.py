@@ -92,21 +92,21 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
     return "-".join(named + ([f"draw{draw}"] if draws > 1 else []))
 
 
-def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
-    """Build the report of the records of the chosen datasets; an id alone stands for all its tasks and views."""
-    from graphbench.records.files import load_records
-    from graphbench.reports.report import build_report
+def record_places(folders: Sequence[Path] | None, *, baselines: bool) -> list[Path]:
+    """Return the folders of records that options name; without any, and with ``baselines`` too, the package's."""
+    from graphbench.records.files import results_dir
 
-    chosen = set(list_datasets(selector or None))
-    chosen_records = [r for r in load_records("*", records) if is_chosen(r.dataset, chosen)]
-    return build_report(chosen_records, output, title=title)
+    named = list(folders or ())
+    return list(dict.fromkeys([*named, *([results_dir()] if baselines or not named else [])]))
 
 
-def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path], *, baselines: bool) -> list[RunRecord]:
+def chosen_records(
+    selector: Sequence[str] | None, folders: Sequence[Path] | None, *, baselines: bool
+) -> list[RunRecord]:
     """Return the records of the chosen datasets in some folders; without folders, the records of the package.
 
     Args:
-        selector: Datasets; None for all datasets, with or without a card.
+        selector: Datasets; None for all datasets, with or without a card. An id alone stands for all tasks and views.
         folders: Folders of records.
         baselines: Whether the package's records are added.
 
@@ -114,19 +114,18 @@ def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path],
         ResultError: If there is none.
     """
     from graphbench.core.errors import ResultError
-    from graphbench.records.files import load_records, results_dir
+    from graphbench.records.files import load_records
 
-    places = list(dict.fromkeys([*folders, *([results_dir()] if baselines or not folders else [])]))
+    places = record_places(folders, baselines=baselines)
     chosen = set(list_datasets(selector)) if selector else None
-    records = [record for place in places for record in load_records("*", place)]
-    chosen_records = [record for record in records if chosen is None or is_chosen(record.dataset, chosen)]
-    if not chosen_records:
+    records = [record for record in load_records("*", places) if chosen is None or is_chosen(record.dataset, chosen)]
+    if not records:
         where = " and ".join(map(str, places))
         what = f"of {', '.join(selector)} " if selector else ""
         raise ResultError(
             f"there are no records {what}in {where}; `graphbench train DATASET --records FOLDER` writes some"
         )
-    return chosen_records
+    return records
 
 
 def is_chosen(dataset: str, chosen: Collection[str]) -> bool:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from graphbench.cli.options import Folder, Json, Limit, Root, Source, Workers, files_of, limits_by_split
+from graphbench.cli.options import (
+    Baselines,
+    Folder,
+    Json,
+    Limit,
+    Records,
+    Root,
+    Source,
+    Workers,
+    files_of,
+    limits_by_split,
+)
 from graphbench.cli.output import echo
 from graphbench.core.errors import EvaluationError
 
@@ -262,14 +273,19 @@ def report(
     selector: Annotated[
         list[str] | None, typer.Argument(help="Datasets to include (ids, aliases, groups, globs).", show_default="all")
     ] = None,
-    records: Annotated[
-        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
-    ] = None,
+    records: Records = None,
+    baselines: Baselines = False,
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .md or .html file.")] = Path("report"),
     title: Annotated[str, typer.Option(help="Heading of the report.")] = "graphbench report",
 ) -> None:
-    """Build a report from run records: Markdown, and one self-contained HTML page with plots."""
-    from graphbench.cli.runs import write_report
+    """Build a report from run records: Markdown, and one self-contained HTML page with plots.
 
-    for path in write_report(selector, records, output, title):
+    With `--baselines` and without datasets, the package's records of the datasets of your records are added.
+    """
+    from graphbench.cli.runs import chosen_records
+    from graphbench.reports.report import build_report
+
+    if baselines and records and not selector:
+        selector = sorted({record.dataset for record in chosen_records(None, records, baselines=False)})
+    for path in build_report(chosen_records(selector, records, baselines=baselines), output, title=title):
         echo(f"wrote {path}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import KINDS, TEST, Board, Data, Kind, Reference, Row
-from graphbench.records.files import load_records
+from graphbench.records.files import RecordFolders, load_records
 from graphbench.records.record import RunRecord
 
 
@@ -62,7 +61,7 @@ class BestScore:
 
 def best(
     selector: str | Sequence[str] = "*",
-    root: str | Path | None = None,
+    folder: RecordFolders = None,
     *,
     records: Iterable[RunRecord] | None = None,
 ) -> dict[str, list[BestScore]]:
@@ -70,13 +69,13 @@ def best(
 
     Args:
         selector: A dataset address or glob, or several; ``"*"`` takes all.
-        root: Folder searched for records, at any depth; ``baselines/results`` when None.
+        folder: Folder searched for records, at any depth, or several folders; ``baselines/results`` when None.
         records: The records, instead of a folder.
 
     Raises:
         ResultError: If the folder does not exist or a record in it is malformed.
     """
-    chosen = load_records(selector, root) if records is None else records
+    chosen = load_records(selector, folder) if records is None else records
     boards: dict[tuple[str, str], Board] = {}
     kinds = list(KINDS)
     for board in tables_of(chosen).boards:

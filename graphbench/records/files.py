@@ -20,6 +20,9 @@ from graphbench.core.files import load_json, write_text
 from graphbench.core.validation import explain
 from graphbench.records.record import _FIRST_WITH_DIGESTS, DIGEST, SCHEMA, RunRecord, _fits
 
+RecordFolders = str | Path | Sequence[str | Path] | None
+"""A folder of records, or several; None for the package's ``baselines/results``."""
+
 DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
@@ -108,27 +111,46 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
         raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
 
 
-def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:
+def load_records(selector: str | Sequence[str] = "*", records: RecordFolders = None) -> list[RunRecord]:
     """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
 
     Args:
         selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
-        root: Folder searched for ``*.json``, at any depth; ``baselines/results`` when None.
+        records: Folder searched for ``*.json``, at any depth, or several folders; ``baselines/results`` when None.
 
     Raises:
-        ResultError: If the folder does not exist or a file in it is malformed.
+        ResultError: If a folder does not exist or a file in it is malformed.
     """
-    return [record for _, record in stored_records(selector, root)]
+    return [record for _, record in stored_records(selector, records)]
 
 
-def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[tuple[Path, RunRecord]]:
+def stored_records(selector: str | Sequence[str] = "*", records: RecordFolders = None) -> list[tuple[Path, RunRecord]]:
     """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
-    folder = checked_path("root", root) if root is not None else results_dir()
-    if not folder.is_dir():
-        raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
-    records = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
-    chosen = [(path, r) for path, r in records if matches(r.dataset, selector)]
+    stored = [
+        (path, read_record(path))
+        for folder in record_folders(records)
+        for path in sorted(folder.rglob("*.json"))
+        if not path.name.startswith(".")
+    ]
+    chosen = [(path, r) for path, r in stored if matches(r.dataset, selector)]
     return sorted(chosen, key=lambda item: _order(item[1]))
+
+
+def record_folders(records: RecordFolders = None) -> list[Path]:
+    """Return the folders of records, each once; ``baselines/results`` when None.
+
+    Raises:
+        ResultError: If one does not exist.
+    """
+    several = isinstance(records, (list, tuple))
+    named: Sequence[Any] = [results_dir()] if records is None else records if several else [records]  # type: ignore[assignment]
+    folders = list(dict.fromkeys(checked_path("records", folder) for folder in named))
+    for folder in folders:
+        if not folder.is_dir():
+            raise ResultError(
+                f"there is no results folder {folder}; run 'graphbench train' first or name another folder"
+            )
+    return folders
 
 
 def matches(name: str, patterns: str | Sequence[str]) -> bool:

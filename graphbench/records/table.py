@@ -11,7 +11,7 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import ArgumentError, MissingDependency, UnknownDataset
 from graphbench.core.suggestions import did_you_mean, nearest
 from graphbench.evaluation.metrics import METRICS
-from graphbench.records.files import matches, stored_records
+from graphbench.records.files import RecordFolders, matches, stored_records
 from graphbench.records.record import RunRecord
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _SMALL: dict[str, bool | None] = {"full": False, "small": True, "unstated": None
 
 def as_rows(
     selector: str | Sequence[str] = "*",
-    root: str | Path | None = None,
+    records: RecordFolders = None,
     *,
     model: str | Sequence[str] = "*",
     split: str | Sequence[str] = "*",
@@ -77,7 +77,7 @@ def as_rows(
 
     Args:
         selector: A dataset id or glob, or several; ``"*"`` takes all.
-        root: Folder searched for records, at any depth; ``baselines/results`` when None.
+        records: Folder searched for records, at any depth, or several folders; ``baselines/results`` when None.
         model: Name or glob of models, or several.
         split: Name or glob of splits, or several.
         metric: Name or glob of metrics, or several; ``"primary"`` is the one that a dataset's models are ranked by.
@@ -100,7 +100,7 @@ def as_rows(
         hint = did_you_mean(nearest(sort, COLUMNS)) or f"; choose from {', '.join(COLUMNS)}"
         raise ArgumentError(f"unknown column {sort!r}{hint}")
     rows = []
-    for path, record in stored_records(selector, root):
+    for path, record in stored_records(selector, records):
         if matches(record.model, model) and (budget is None or record.budget.small is _SMALL[budget]):
             rows += [row for row in _rows(path, record) if matches(row["split"], split) and _is_metric(row, metric)]
     if sort is None:
@@ -127,7 +127,7 @@ def _primary(dataset: str) -> str | None:
         return None
 
 
-def results(selector: str | Sequence[str] = "*", root: str | Path | None = None, **filters: Any) -> pd.DataFrame:
+def results(selector: str | Sequence[str] = "*", records: RecordFolders = None, **filters: Any) -> pd.DataFrame:
     """Return the stored records as a pandas table, one row per record, split and metric.
 
     Example:
@@ -136,7 +136,8 @@ def results(selector: str | Sequence[str] = "*", root: str | Path | None = None,
 
     Args:
         selector: A dataset id or glob, or several; ``"*"`` takes all.
-        root: Folder searched for records, at any depth; ``baselines/results`` when None.
+        records: Folder searched for records, at any depth, or several folders: ``["records", results_dir()]`` adds the
+            package's records to one's own; ``baselines/results`` when None.
         filters: ``model``, ``split``, ``metric``, ``budget``, ``sort`` and ``reverse``, as of :func:`as_rows`.
 
     Returns:
@@ -154,7 +155,7 @@ def results(selector: str | Sequence[str] = "*", root: str | Path | None = None,
             "a table of results needs pandas; install it with: pip install 'graphbench[pandas]', "
             "or use graphbench.records.table.as_rows"
         ) from error
-    return pd.DataFrame(as_rows(selector, root, **filters), columns=list(COLUMNS))
+    return pd.DataFrame(as_rows(selector, records, **filters), columns=list(COLUMNS))
 
 
 def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:

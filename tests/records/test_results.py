@@ -104,16 +104,16 @@ def test_unreadable_records(tmp_path):
         read_record(tmp_path / "absent.json")
     (tmp_path / "half.json").write_text("{", encoding="utf-8")
     with pytest.raises(ResultError, match="not a JSON record"):
-        load_records(root=tmp_path)
+        load_records(records=tmp_path)
     with pytest.raises(ResultError, match="no results folder"):
-        load_records(root=tmp_path / "nowhere")
+        load_records(records=tmp_path / "nowhere")
 
 
 def test_selecting_records(tmp_path):
     save_record(make_record(1), tmp_path)
     for dataset in ("algoreas/mst_medium", "clrs/bfs", "co/rb_small:max_cut"):
         save_record(make_record(0, dataset=dataset), tmp_path)
-    assert [(r.dataset, r.seed) for r in load_records(root=tmp_path)] == [
+    assert [(r.dataset, r.seed) for r in load_records(records=tmp_path)] == [
         ("algoreas/mst_medium", 0), ("algoreas/mst_medium", 1), ("clrs/bfs", 0), ("co/rb_small:max_cut", 0),
     ]  # fmt: skip
     assert {r.dataset for r in load_records(["clrs/*", "co/*"], tmp_path)} == {"clrs/bfs", "co/rb_small:max_cut"}
@@ -177,7 +177,7 @@ def test_records_of_draws_lie_side_by_side(tmp_path):
     paths = [save_record(drawn(0, k), tmp_path) for k in (0, 2)]
     assert [path.name.split("-", 2)[2] for path in paths] == ["seed0.json", "seed0-draw2.json"]
     assert paths[0].name.split("-")[1] == paths[1].name.split("-")[1]
-    assert [r.data_seed for r in load_records(root=tmp_path)] == [0, 2]
+    assert [r.data_seed for r in load_records(records=tmp_path)] == [0, 2]
     with pytest.raises(ValueError, match="data_seed"):
         make_record(data_seed=-1)
 

@@ -51,7 +51,7 @@ def test_rows_say_what_was_scored_and_where_it_is_written(folder: Path) -> None:
 
 
 def test_rows_become_csv_and_json(folder: Path) -> None:
-    rows = as_rows(root=folder)
+    rows = as_rows(records=folder)
     assert len(rows) == 7 and json.loads(json.dumps(rows)) == rows
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS)
@@ -65,13 +65,13 @@ def test_selectors_and_roots_are_those_of_records(folder: Path) -> None:
     assert {row["dataset"] for row in as_rows(["clrs/*", "weather/*"], str(folder))} == {"clrs/bfs"}
     assert as_rows("weather/*", folder) == []
     with pytest.raises(ResultError, match="there is no results folder"):
-        as_rows(root=folder / "none")
+        as_rows(records=folder / "none")
     assert {row["dataset"] for row in as_rows()} >= {"algoreas/mst_easy"}  # the committed ones
 
 
 def test_a_table_of_pandas(folder: Path) -> None:
     pytest.importorskip("pandas")
-    table = graphbench.results("algoreas/*", root=folder)
+    table = graphbench.results("algoreas/*", records=folder)
     assert list(table.columns) == list(COLUMNS) and len(table) == 6
     means = table[table.metric == "f1"].pivot_table("value", "model", "split")
     assert means.loc["gin"].to_dict() == {"n192": 0.5, "test": 0.75}
@@ -81,8 +81,8 @@ def test_a_table_of_pandas(folder: Path) -> None:
 def test_without_pandas_the_remedy_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[pandas\]'"):
-        graphbench.results(root=folder)
-    assert as_rows(root=folder)
+        graphbench.results(records=folder)
+    assert as_rows(records=folder)
 
 
 def test_pandas_is_no_dependency_of_the_package(run_script: Any, output_of: Any) -> None:

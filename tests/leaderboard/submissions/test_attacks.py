@@ -579,7 +579,7 @@ def test_html_of_a_submission_is_text_in_the_report(folder, check, targets, tmp_
     predict(folder, targets)
     report = check(records=tmp_path / "records")
     assert report.accepted
-    paths = build_report(load_records(root=tmp_path / "records"), tmp_path / "report")
+    paths = build_report(load_records(records=tmp_path / "records"), tmp_path / "report")
     assert {path.suffix for path in paths} == {".md", ".html"}
     for path in paths:
         page = path.read_text()

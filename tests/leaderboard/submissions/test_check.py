@@ -56,7 +56,7 @@ def test_records_of_predictions_are_written_on_request_alone(folder, targets, ch
     assert check().written == [] and sorted(folder.rglob("*")) == before
     report = check(records=tmp_path / "records")
     assert len(report.written) == 3
-    records = load_records(root=tmp_path / "records")
+    records = load_records(records=tmp_path / "records")
     assert [record.seed for record in records] == [0, 1, 2]
     first = records[0]
     assert first.scores["test"]["f1"] == pytest.approx(f1(targets("test"), noisy(targets("test"), 0)), abs=1e-12)
