@@ -29,7 +29,7 @@ KINDS = {
     "reference": "the best solver that knows the task",
     "published": "the best score that a paper prints for the dataset, where the question is the same",
 }
-_NOTES = {"full": "", "small": " *small run*", "unstated": " *budget not stated*"}
+_NOTES = {"minutes": " *minutes*", "paper": " *paper*", "open": ""}
 
 
 @cache
@@ -86,7 +86,7 @@ def score_table(cards: Iterable[Card]) -> str:
 
 def _scores(card: Card) -> list[str]:
     best = best_score(card)
-    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.kind]}{_part(best)}"
+    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.budget_class]}{_part(best)}"
     scored = whole_split(card, SPLIT)
     if best is not None:
         scored = replace(scored, count=best.data.graphs if best.data.graphs is not None else scored.count)
@@ -135,11 +135,11 @@ def _shown(metric: str, scores: Mapping[str, float]) -> str:
 
 def _legend(cards: Sequence[Card]) -> str:
     own_cards = [own for card in cards for own in task_cards(card)]
-    small = any((best := best_score(own)) is not None and best.kind == "small" for own in own_cards)
+    run = any(best_score(own) is not None for own in own_cards)
     kinds = ", ".join(f"*{kind}* is {meaning}" for kind, meaning in KINDS.items())
     text = f"All scores are of the split {code(SPLIT)}; ↑ means that higher is better. In the columns, {kinds}."
-    note = " Runs marked *small run* were given far less training than published ones; they are not comparable."
-    return text + note * small
+    note = " Behind a run stands its [budget class](../leaderboard.md): *minutes* of one core, or that of the *paper*."
+    return text + note * run
 
 
 def cost_table(cards: Iterable[Card]) -> str:

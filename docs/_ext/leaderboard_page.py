@@ -18,7 +18,6 @@ from sphinx.util import logging
 
 from graphbench.catalog.names import card
 from graphbench.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
-from graphbench.leaderboard.model import KINDS
 from graphbench.leaderboard.pictures import group_figure
 from graphbench.records.files import load_records
 from graphbench.reports.pages import markdown_safe
@@ -26,8 +25,19 @@ from graphbench.reports.plots import inline_svg
 
 MARK = "<!-- leaderboard -->"
 FOLDER = "leaderboard-pages"
-_COLUMNS = ("rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time")
-_RIGHT = (2, 6, 7)
+_COLUMNS = (
+    "rank",
+    "model",
+    "score",
+    "95 % interval",
+    "class",
+    "rank in class",
+    "seeds",
+    "against the best mean",
+    "parameters",
+    "training time",
+)
+_RIGHT = (2, 8, 9)
 _LOG = logging.getLogger(__name__)
 
 
@@ -73,10 +83,8 @@ def _link(unit: str) -> str:
 
 def _groups(groups: Iterable[Group], name: str) -> list[str]:
     parts = []
-    for group in groups:
-        if group.name != name:
-            continue
-        parts.append(" ".join([f"**{markdown_safe(group.title)}.**", *map(markdown_safe, texts.group_notes(group))]))
+    for title, group in texts.merged_groups(group for group in groups if group.name == name):
+        parts.append(" ".join([f"**{markdown_safe(title)}.**", *map(markdown_safe, texts.group_notes(group))]))
         grid = texts.group_grid(group)
         if grid.rows:
             parts.append(_table(grid.heads, grid.rows))
@@ -94,10 +102,8 @@ def board_text(board: Board) -> str:
         rows.append([cells[column] for column in _COLUMNS])
     for reference in board.references:
         name, kind, score, basis = texts.reference_cells(reference)
-        rows.append(["", f"{name} ({kind})", score, "", "", basis, "", ""])
-    budgets = list(dict.fromkeys(row.budget for row in board.rows))
-    about = f"({'; '.join(budgets)}). Samples: {texts.data_text(board)}."
-    return f"**{KINDS[board.kind]}** {markdown_safe(about)}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
+        rows.append(["", f"{name} ({kind})", score, "", "", "", "", basis, "", ""])
+    return f"{markdown_safe(f'Samples: {texts.data_text(board)}.')}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:

@@ -9,7 +9,6 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.best import BestScore, best
-from graphbench.leaderboard.model import KINDS
 from graphbench.records.files import load_records
 from graphbench.records.record import RunRecord
 
@@ -20,10 +19,10 @@ def records_of(address: str) -> Sequence[RunRecord]:
 
 
 def best_score(card: Card) -> BestScore | None:
-    """Return the best mean over seeds on the test split, of full budgets where there are any."""
+    """Return the best mean over seeds on the test split."""
     found = _best_scores().get(card.address, [])
     sign = 1 if METRICS[card.metrics.primary].higher_is_better else -1
-    return max(found, key=lambda own: (-list(KINDS).index(own.kind), sign * own.mean), default=None)
+    return max(found, key=lambda own: sign * own.mean, default=None)
 
 
 @cache

@@ -34,8 +34,8 @@ def leaderboard(
     """Rank models by run records: self-contained HTML pages, Markdown and JSON.
 
     Per dataset and split, models are ranked by their means over seeds; models that no paired test separates share their
-    ranks. Small runs, and runs whose budget is not stated, stand in separate tables. Means over a domain and over the
-    suite are means of ranks and of normalised scores.
+    ranks. A model stands in every budget class whose limit it keeps: minutes, paper, open. Means over a domain and over
+    the suite are means of ranks and of normalised scores.
     """
     from graphbench.cli.runs import chosen_records
     from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.boards import Tables, needs_bootstrap
-from graphbench.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Kind, Pair, Row, UnitScore
+from graphbench.leaderboard.model import TEST, Board, Group, GroupRow, Pair, Row, UnitScore
 from graphbench.leaderboard.statistics import Rank, Sample, rank
+from graphbench.records.classes import BUDGET_CLASSES, BudgetClass
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def normalised(score: float, worst: float, best: float) -> float:
 
 
 def groups_of(tables: Tables) -> list[Group]:
-    """Return the suite and every domain, per kind of budget, where there is anything to sum up.
+    """Return the suite and every domain, per budget class, where there is anything to sum up.
 
     A dataset counts once in a mean: by runs of the protocol of its split ``train``. Runs of its other protocols have
     separate means over the domain. Runs on files, runs of protocols that the dataset does not have, and runs on
@@ -39,26 +40,29 @@ def groups_of(tables: Tables) -> list[Group]:
     groups = []
     supplementary = {address for address, card in tables.cards.items() if card.supplementary}
     protocols = {address: task_of(card).protocols for address, card in tables.cards.items()}
-    for kind in KINDS:
+    for budget_class in BUDGET_CLASSES:
         counting = [
             board
             for board in tables.boards
-            if board.kind == kind and board.split == TEST and board.main and board.dataset not in supplementary
+            if board.budget_class == budget_class
+            and board.split == TEST
+            and board.main
+            and board.dataset not in supplementary
         ]
         parts: dict[tuple[str, str | None], list[Board]] = {}
         for board in counting:
             main, *others = protocols[board.dataset]
             if board.protocol in (main, *others):
                 parts.setdefault((board.domain, None if board.protocol == main else board.protocol), []).append(board)
-        groups += [_group(name, kind, boards, tables, protocol) for (name, protocol), boards in parts.items()]
+        groups += [_group(name, budget_class, boards, tables, protocol) for (name, protocol), boards in parts.items()]
         counted = [boards for (_, protocol), boards in parts.items() if protocol is None]
         if len(counted) > 1:
-            groups.append(_group(SUITE, kind, [board for boards in counted for board in boards], tables))
+            groups.append(_group(SUITE, budget_class, [board for boards in counted for board in boards], tables))
     return sorted(groups, key=_place)
 
 
 def _place(group: Group) -> tuple[bool, str, str, int]:
-    return group.name != SUITE, group.name, group.protocol or "", list(KINDS).index(group.kind)
+    return group.name != SUITE, group.name, group.protocol or "", list(BUDGET_CLASSES).index(group.budget_class)
 
 
 def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
@@ -101,7 +105,7 @@ def _scores_by_model(boards: Sequence[Board]) -> dict[str, dict[str, UnitScore]]
 
 def _group(
     name: str,
-    kind: Kind,
+    budget_class: BudgetClass,
     boards: Sequence[Board],
     tables: Tables,
     protocol: str | None = None,
@@ -134,7 +138,7 @@ def _group(
         )
     rows.sort(key=_order)
     unanchored = tuple(unit for unit in units if unit not in anchored)
-    return Group(name, protocol, kind, units, unanchored, tuple(rows), _pairs(rows, boards, tables))
+    return Group(name, protocol, budget_class, units, unanchored, tuple(rows), _pairs(rows, boards, tables))
 
 
 def _order(row: GroupRow) -> tuple[bool, float, float, str]:
@@ -153,7 +157,9 @@ def _mean_ranks(
         return {}
     middles: dict[str, dict[str, float]] = {model: {} for model in complete}
     for board in boards:
-        samples = [tables.samples[board.unit, board.kind, scores[board.unit].label] for scores in complete.values()]
+        samples = [
+            tables.samples[board.unit, board.budget_class, scores[board.unit].label] for scores in complete.values()
+        ]
         for model, model_rank in zip(complete, _ranks(samples, board), strict=True):
             middles[model][board.unit] = (1 + len(complete)) / 2 if model_rank is None else model_rank.middle
     domains = {board.unit: board.domain for board in boards}
@@ -175,9 +181,7 @@ def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) ->
         labels = {score.unit: score.label for score in first.scores}
         for second in chosen[i + 1 :]:
             both = [(labels[s.unit], s.label, by_unit[s.unit]) for s in second.scores if s.unit in labels]
-            ranks = [
-                _ranks([tables.samples[b.unit, b.kind, a], tables.samples[b.unit, b.kind, c]], b) for a, c, b in both
-            ]
+            ranks = [_ranks([tables.samples[b.unit, b.budget_class, label] for label in (a, c)], b) for a, c, b in both]
             better, worse = (
                 sum(loser is not None and loser.best == 2 for loser in (pair_ranks[j] for pair_ranks in ranks))
                 for j in (1, 0)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.model import KINDS, TEST, Board, Data, Kind, Reference, Row
+from graphbench.leaderboard.model import TEST, Data, Reference, Row
+from graphbench.records.classes import BudgetClass
 from graphbench.records.files import RecordFolders, load_records
 from graphbench.records.record import RunRecord
 
@@ -20,7 +21,7 @@ class BestScore:
         protocol: The data that models are trained on, if a benchmark has several protocols.
         metric: The primary metric.
         higher_is_better: Direction of the metric.
-        kind: Kind of budget: ``full`` if a model has a full budget, else ``small``, else ``unstated``.
+        budget_class: The tightest class of the model's budget.
         data: The samples that were scored.
         row: The ranked model with the best mean (the best of all models if none is ranked), its interval, rank and
             cost.
@@ -32,7 +33,7 @@ class BestScore:
     protocol: str | None
     metric: str
     higher_is_better: bool
-    kind: Kind
+    budget_class: BudgetClass
     data: Data
     row: Row
     shared: int
@@ -76,14 +77,11 @@ def best(
         ResultError: If the folder does not exist or a record in it is malformed.
     """
     chosen = load_records(selector, folder) if records is None else records
-    boards: dict[tuple[str, str], Board] = {}
-    kinds = list(KINDS)
-    for board in tables_of(chosen).boards:
-        key = board.dataset, board.protocol or ""
-        if board.split == TEST and board.main:
-            other = boards.get(key)
-            if other is None or kinds.index(board.kind) < kinds.index(other.kind):
-                boards[key] = board
+    boards = {
+        (board.dataset, board.protocol or ""): board
+        for board in tables_of(chosen).boards
+        if board.split == TEST and board.main and board.budget_class == "open"
+    }
     best_scores: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():
         shared = sum(row.rank == 1 for row in board.rows)
@@ -93,7 +91,7 @@ def best(
             protocol=board.protocol,
             metric=board.metric,
             higher_is_better=board.higher_is_better,
-            kind=board.kind,
+            budget_class=leader.budget_class,
             data=board.data,
             row=leader,
             shared=max(1, shared),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, Replicable
-from graphbench.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, Unranked, kind_of
+from graphbench.leaderboard.model import TEST, Board, Cost, Data, Row, Unranked
 from graphbench.leaderboard.references import anchors, references
 from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
+from graphbench.records.classes import BUDGET_CLASSES, BudgetClass, classes_of
 from graphbench.records.record import RunRecord
 from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 _OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
-Place = tuple[str, str, str, Kind, Data]
-"""The key of a table, common to its records: dataset, protocol, split, kind of budget, samples."""
+Place = tuple[str, str, str, BudgetClass, Data]
+"""The key of a table: dataset, protocol, split, budget class, samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class _Entry:
     """Runs of one model that were scored on the same samples."""
 
     runs: Aggregate
+    budget_class: BudgetClass
     setup_hash: str
     records: tuple[RunRecord, ...]
 
@@ -47,14 +49,14 @@ class Tables:
         cards: Address -> card of the datasets.
         unknown: Datasets of records that have no card.
         refused: Records with numbers that cannot be averaged, in words.
-        samples: (unit, kind, label) -> scores, of tables of the test split that count in means.
+        samples: (unit, budget class, label) -> scores, of tables of the test split that count in means.
     """
 
     boards: list[Board]
     cards: dict[str, Card]
     unknown: list[str]
     refused: list[str]
-    samples: dict[tuple[str, Kind, str], Sample]
+    samples: dict[tuple[str, BudgetClass, str], Sample]
 
 
 def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
@@ -92,28 +94,41 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
     entries_of: dict[Place, list[_Entry]] = {}
     for runs in results:
-        setup = runs.records[0].setup_hash
+        setup, classes = runs.records[0].setup_hash, classes_of(runs.distinct, card)
         for split in ood_splits(card, [runs]):
             for data, records in _by_data(runs, card, split).items():
-                key = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
-                entries_of.setdefault(key, []).append(_Entry(runs, setup, tuple(records)))
+                entry = _Entry(runs, classes[0], setup, tuple(records))
+                for budget_class in classes:
+                    key = (runs.dataset, runs.protocol or "", split, budget_class, data)
+                    entries_of.setdefault(key, []).append(entry)
     mains = _mains(card, entries_of)
-    splits, kinds = ood_splits(card, results), list(KINDS)
+    splits, classes_in_order = ood_splits(card, results), list(BUDGET_CLASSES)
 
     def order(key: Place) -> tuple[object, ...]:
-        dataset, protocol, split, kind, data = key
-        main = mains.get(key[:4]) == data
-        return dataset, protocol, splits.index(split), kinds.index(kind), not main, -data.version, data.draw, data.hash
+        dataset, protocol, split, name, data = key
+        place = splits.index(split), classes_in_order.index(name), mains.get(key[:4]) != data
+        return dataset, protocol, *place, -data.version, data.draw, data.hash
 
+    boards: dict[Place, Board] = {}
     for key in sorted(entries_of, key=order):
         samples = [_sample(entry, key[2], card.metrics.primary, key[4]) for entry in entries_of[key]]
         labels = Labels([entry.runs for entry in entries_of[key]])
         names = [labels[entry.runs] for entry in entries_of[key]]
-        board = _board(card, key, entries_of[key], samples, names, main=mains.get(key[:4]) == key[4])
-        tables.boards.append(board)
+        board = boards[key] = _board(card, key, entries_of[key], samples, names, main=mains.get(key[:4]) == key[4])
         if board.main and board.split == TEST:
             named_samples = zip(names, samples, strict=True)
-            tables.samples.update({(board.unit, board.kind, name): sample for name, sample in named_samples})
+            tables.samples.update({(board.unit, board.budget_class, name): sample for name, sample in named_samples})
+    tables.boards += [_with_class_ranks(key, board, boards) for key, board in boards.items()]
+
+
+def _with_class_ranks(key: Place, board: Board, boards: Mapping[Place, Board]) -> Board:
+    """Return a table whose rows have their ranks in the tables of their tightest classes as well."""
+    rows = []
+    for row in board.rows:
+        own = boards[(*key[:3], row.budget_class, key[4])]
+        ranked = next(other for other in own.rows if other.config_hash == row.config_hash)
+        rows.append(replace(row, class_rank=ranked.rank, class_worst_rank=ranked.worst_rank))
+    return replace(board, rows=tuple(rows))
 
 
 def _by_data(runs: Aggregate, card: Card, split: str) -> dict[Data, list[RunRecord]]:
@@ -133,12 +148,12 @@ def _data(record: RunRecord, card: Card, split: str) -> Data:
     return Data(record.dataset_version, record.data_seed, content, graphs, whole)
 
 
-def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
-    """Return the samples that count in means over datasets, per dataset, protocol, split and kind."""
-    mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
+def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, BudgetClass], Data]:
+    """Return the samples that count in means over datasets, per dataset, protocol, split and class."""
+    mains: dict[tuple[str, str, str, BudgetClass], tuple[tuple[bool, int, int, str], Data]] = {}
     for (*table_key, data), entries in places.items():
         if data.version == card.version and data.draw == 0:
-            key: tuple[str, str, str, Kind] = tuple(table_key)  # type: ignore[assignment]
+            key: tuple[str, str, str, BudgetClass] = tuple(table_key)  # type: ignore[assignment]
             worth = (data.whole, len(entries), data.graphs or 0, data.hash)
             if key not in mains or worth > mains[key][0]:
                 mains[key] = worth, data
@@ -154,7 +169,7 @@ def _board(
     *,
     main: bool,
 ) -> Board:
-    dataset, protocol, split, kind, data = key
+    dataset, protocol, split, budget_class, data = key
     metric = card.metrics.primary
     higher = METRICS[metric].higher_is_better
     needed = needs_bootstrap(METRICS[metric], data)
@@ -170,7 +185,7 @@ def _board(
         split=split,
         metric=metric,
         higher_is_better=higher,
-        kind=kind,
+        budget_class=budget_class,
         data=data,
         samples=task_of(card).samples,
         main=main,
@@ -219,6 +234,7 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         model=first.model,
         config_hash=entry.runs.config_hash,
         setup_hash=entry.setup_hash,
+        budget_class=entry.budget_class,
         own_settings=_OWN_SETTINGS in first.budget.label,
         seeds=sample.seeds,
         values=sample.values,

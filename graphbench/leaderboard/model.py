@@ -12,21 +12,13 @@ from typing import Any, Literal
 
 from graphbench._version import __version__
 from graphbench.leaderboard.statistics import Comparison, Interval
-from graphbench.records.record import RunRecord
+from graphbench.records.classes import BUDGET_CLASSES, BudgetClass
 from graphbench.reports.labels import named
 
-SCHEMA = 1
+SCHEMA = 2
 TEST = "test"
 
 Unranked = Literal["seeds", "bootstrap", "alone"]
-Kind = Literal["full", "small", "unstated"]
-KINDS: dict[Kind, str] = {"full": "Full budget", "small": "Small budget", "unstated": "Budget not stated"}
-"""Kinds of budgets, which are ranked apart: the name of each in headings."""
-
-
-def kind_of(record: RunRecord) -> Kind:
-    """Return the kind of a run's budget."""
-    return {False: "full", True: "small", None: "unstated"}[record.budget.small]  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +74,7 @@ class Row:
         model: Name of the configuration.
         config_hash: Digits that identify data, model, configuration and budget.
         setup_hash: Digits that identify model, configuration and budget, the same on all datasets.
+        budget_class: The tightest class of the model's budget.
         own_settings: Whether the budget's label says that the configuration was changed by overrides.
         seeds: Seed of every distinct run.
         values: Score of every distinct run, in the order of the seeds.
@@ -92,6 +85,8 @@ class Row:
         rank: One more than the number of models that are significantly better; None for a model without a rank.
         worst_rank: Number of ranked models minus the number of models that are significantly worse; None as for
             ``rank``.
+        class_rank: As ``rank``, in the table of ``budget_class``.
+        class_worst_rank: As ``worst_rank``, in the table of ``budget_class``.
         unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
             lack replicates) or ``alone`` (no other model of the table can be compared with it); None with a rank.
         against_best: The comparison with the ranked model of the best mean; None for the best model itself.
@@ -106,6 +101,7 @@ class Row:
     model: str
     config_hash: str
     setup_hash: str
+    budget_class: BudgetClass
     own_settings: bool
     seeds: tuple[int, ...]
     values: tuple[float, ...]
@@ -122,6 +118,8 @@ class Row:
     cost: Cost
     versions: tuple[str, ...]
     notes: tuple[str, ...]
+    class_rank: int | None = None
+    class_worst_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The ranked models of one dataset, split, protocol, kind of budget and set of samples.
+    """The ranked models of one dataset, split, protocol, budget class and set of samples.
 
     Attributes:
         dataset: Address of the dataset, e.g. ``co/rb_small:mis``.
@@ -161,11 +159,12 @@ class Board:
         split: Name of the split.
         metric: The primary metric.
         higher_is_better: Direction of the metric.
-        kind: Kind of budget.
+        budget_class: The models are all those within this class.
         data: The samples.
         samples: Noun for the samples, in the plural.
-        main: Whether the table counts in means over datasets. Of one split and kind, the table of the current version's
-            canonical draw with the whole split counts, else the one with the most models, else with the most graphs.
+        main: Whether the table counts in means over datasets. Of one split and class, the table of the current
+            version's canonical draw with the whole split counts, else the one with the most models, else with the most
+            graphs.
         rows: The models, the best mean first.
         references: Reference scores, best first; references on other samples come last. Empty for other versions and
             draws.
@@ -181,7 +180,7 @@ class Board:
     split: str
     metric: str
     higher_is_better: bool
-    kind: Kind
+    budget_class: BudgetClass
     data: Data
     samples: str
     main: bool
@@ -269,8 +268,8 @@ class Group:
     Attributes:
         name: Domain, or ``suite``.
         protocol: Protocol of the runs; None for the protocol of the datasets' split ``train``.
-        kind: Kind of budget.
-        units: The datasets of the group: all datasets with a test score of a model of this kind.
+        budget_class: The models are all those within this class.
+        units: The datasets of the group: all datasets with a test score of a model of this class.
         without_anchors: The datasets of the group that have no normalised scores.
         rows: The models: complete models by mean rank, then other models by mean normalised score.
         pairs: Pairs of the models that have the most datasets, with the datasets that both have.
@@ -278,7 +277,7 @@ class Group:
 
     name: str
     protocol: str | None
-    kind: Kind
+    budget_class: BudgetClass
     units: tuple[str, ...]
     without_anchors: tuple[str, ...]
     rows: tuple[GroupRow, ...]
@@ -286,8 +285,8 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The kind of budget in words, with the protocol if it is not the usual protocol."""
-        return named(KINDS[self.kind], self.protocol)
+        """The budget class in words, with the protocol if it is not the usual protocol."""
+        return named(BUDGET_CLASSES[self.budget_class], self.protocol)
 
     @property
     def shown(self) -> tuple[GroupRow, ...]:
@@ -300,8 +299,8 @@ class Leaderboard:
     """All tables and means.
 
     Attributes:
-        boards: The tables, by dataset, protocol and kind, the test split first.
-        groups: The whole suite, then the domains, by kind of budget.
+        boards: The tables, by dataset, protocol, split and class, the test split first.
+        groups: The whole suite, then the domains, by budget class.
         unknown: Datasets of records that the catalogue does not know; their records are left out.
         refused: Records with numbers that cannot be averaged, in words; they are left out.
         records: Number of records.

@@ -13,9 +13,10 @@ from graphbench.core.files import clear_errors, write_text
 from graphbench.leaderboard import texts
 from graphbench.leaderboard.aggregation import SUITE, groups_of
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.model import KINDS, TEST, Group, Leaderboard, to_json
+from graphbench.leaderboard.model import TEST, Group, Leaderboard, to_json
 from graphbench.leaderboard.pictures import group_figure, scale_of
 from graphbench.leaderboard.rules import RULES
+from graphbench.records.classes import BUDGET_CLASSES
 from graphbench.records.record import RunRecord
 from graphbench.reports.labels import named
 from graphbench.reports.pages import Embed, Grid, embed_for, environment, page_targets
@@ -109,7 +110,6 @@ def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any)
         "overview": overview(leaderboard),
         "page_of": page_of if links else lambda domain: f"#{texts.anchor(domain)}",
         "rules": RULES,
-        "kinds": KINDS,
         "texts": texts,
         "scale_of": scale_of,
         "home": "",
@@ -120,12 +120,12 @@ def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any)
 
 def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: bool) -> dict[str, Any]:
     return {
-        "suite": [_group_part(g, embed) for g in leaderboard.groups if g.name == SUITE] if suite else [],
+        "suite": _group_parts(leaderboard, SUITE, embed) if suite else [],
         "domains": [
             {
                 "name": domain,
                 "anchor": texts.anchor(domain),
-                "groups": [_group_part(g, embed) for g in leaderboard.groups if g.name == domain and len(g.units) > 1],
+                "groups": _group_parts(leaderboard, domain, embed),
                 "sections": texts.sections(leaderboard, domain),
             }
             for domain in domains
@@ -133,12 +133,17 @@ def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, su
     }
 
 
-def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
+def _group_parts(leaderboard: Leaderboard, name: str, embed: Embed) -> list[dict[str, Any]]:
+    """Return the means over a domain or over the suite; a domain of one dataset has none."""
+    groups = [group for group in leaderboard.groups if group.name == name and len(group.units) > 1]
+    return [_group_part(title, group, embed) for title, group in texts.merged_groups(groups)]
+
+
+def _group_part(title: str, group: Group, embed: Embed) -> dict[str, Any]:
     figure = group_figure(group)
-    name = f"{texts.anchor(named(group.name, group.protocol))}-{group.kind}"
+    name = f"{texts.anchor(named(group.name, group.protocol))}-{group.budget_class}"
     return {
-        "kind": group.title,
-        "small": group.kind != "full",
+        "title": title,
         "grid": texts.group_grid(group),
         "notes": texts.group_notes(group),
         "missing": [text for row in group.shown if (text := texts.missing_text(row))],
@@ -148,11 +153,15 @@ def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
 
 
 def overview(leaderboard: Leaderboard) -> Grid:
-    """Return the domains with their numbers of datasets, models and ranked scores."""
+    """Return the domains with their numbers of datasets, models, and datasets with ranked models of each class."""
     rows = []
     for domain in leaderboard.domains:
         boards = [b for b in leaderboard.boards if b.domain == domain and b.split == TEST]
         models = {row.model for board in boards for row in board.rows}
-        full = sum(board.kind == "full" for board in boards if board.main)
-        rows.append((domain, str(len({b.unit for b in boards})), str(len(models)), str(full)))
-    return Grid(("domain", "datasets", "models", "datasets with full budgets"), tuple(rows))
+        ranked = {
+            name: {b.unit for b in boards if b.main and b.budget_class == name and any(r.rank for r in b.rows)}
+            for name in BUDGET_CLASSES
+        }
+        counts = (str(len(units)) for units in ranked.values())
+        rows.append((domain, str(len({b.unit for b in boards})), str(len(models)), *counts))
+    return Grid(("domain", "datasets", "models", *(f"ranked in {name}" for name in BUDGET_CLASSES)), tuple(rows))

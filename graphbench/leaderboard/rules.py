@@ -7,13 +7,20 @@ from graphbench.leaderboard.aggregation import HIGHEST, LOWEST, MOST_COMPARED
 RULES: tuple[tuple[str, str], ...] = (
     (
         "Tables",
-        "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, "
-        "scored on the same samples: same version and draw of the dataset, same content hash, same number of "
+        "A table holds the models of one dataset (with its task and protocol) and one split, scored on the same "
+        "samples: same version and draw of the dataset, same content hash, same number of "
         "graphs. A row holds the runs of one configuration with one budget; its runs differ in the seed alone. "
-        "Small runs (less budget or data than the configuration that is shipped under the model's name, a "
-        "user's configuration, or a shipped one that is small) and runs whose budget is not stated have separate "
-        "tables. Scores on other draws, older versions or fewer graphs stand in separate tables, too, "
+        "Scores on other draws, older versions or fewer graphs stand in separate tables "
         "and do not count in means over datasets.",
+    ),
+    (
+        "Budget classes",
+        "A class is an upper limit of training. Class minutes: at most 30 minutes of one processor core, validations "
+        "included; on a GPU at most as many floating-point operations as a core computes in that time (3.6e13, half "
+        "an hour at 20 GFLOP/s). Class paper: at most as many training samples (steps times samples per step) as the "
+        "paper's models on the dataset saw. Class open: every model. A model stands in every class whose limit it "
+        "keeps, so a model of minutes competes with all others; its row names the tightest class and the rank in it. A "
+        "model whose budget and cost are not stated is in the class open alone.",
     ),
     (
         "Scores",

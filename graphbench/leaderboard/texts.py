@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graphbench.core.words import counted, duration
-from graphbench.leaderboard.model import KINDS, TEST, Board, Cost, Group, GroupRow, Leaderboard, Reference, Row
+from graphbench.leaderboard.model import TEST, Board, Cost, Group, GroupRow, Leaderboard, Reference, Row
 from graphbench.leaderboard.statistics import STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
@@ -20,8 +20,8 @@ _UNRANKED = {
     "alone": "no other model can be compared with it",
 }
 HEADS = (
-    "rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time",
-    "peak memory", "graphs/s", "device", "budget", "graphbench",
+    "rank", "model", "score", "95 % interval", "class", "rank in class", "seeds", "against the best mean", "parameters",
+    "training time", "peak memory", "graphs/s", "device", "budget", "graphbench",
 )  # fmt: skip
 
 
@@ -34,9 +34,9 @@ class Section:
         anchor: Its anchor in a page.
         title: Title of the dataset.
         head: The metric with its direction.
-        tables: Tables of the test split that count in means, one per kind of budget.
-        others: Tables of the test split on other samples.
-        away: (heading, grid) of the other splits, per kind.
+        tables: The tables of all models on the test split that count in means.
+        others: The tables of all models on the test split, on other samples.
+        away: The scores of all models on all splits; None for a dataset with test scores alone.
     """
 
     unit: str
@@ -45,7 +45,7 @@ class Section:
     head: str
     tables: tuple[Board, ...]
     others: tuple[Board, ...]
-    away: tuple[tuple[str, Grid], ...]
+    away: Grid | None
 
 
 def sections(leaderboard: Leaderboard, domain: str) -> list[Section]:
@@ -58,19 +58,15 @@ def sections(leaderboard: Leaderboard, domain: str) -> list[Section]:
 
 
 def _section(unit: str, boards: Sequence[Board]) -> Section:
-    away = []
-    for kind, name in KINDS.items():
-        own = [board for board in boards if board.kind == kind and board.main]
-        if grid := away_grid(own):
-            away.append((name, grid))
+    shown = [board for board in boards if board.budget_class == "open"]
     return Section(
         unit=unit,
         anchor=anchor(unit),
         title=boards[0].title,
         head=metric_head(boards[0].metric),
-        tables=tuple(board for board in boards if board.split == TEST and board.main),
-        others=tuple(board for board in boards if board.split == TEST and not board.main),
-        away=tuple(away),
+        tables=tuple(board for board in shown if board.split == TEST and board.main),
+        others=tuple(board for board in shown if board.split == TEST and not board.main),
+        away=away_grid([board for board in shown if board.main]),
     )
 
 
@@ -91,6 +87,8 @@ def row_cells(row: Row, board: Board) -> tuple[str, ...]:
         row.label,
         number(row.mean),
         interval_text(row),
+        row.budget_class,
+        ranks_text(row.class_rank, row.class_worst_rank),
         seeds_text(row),
         against_text(row, board),
         *cost_cells(row),
@@ -107,9 +105,14 @@ def reference_cells(reference: Reference) -> tuple[str, str, str, str]:
 
 def rank_text(row: Row) -> str:
     """Return a range of ranks: ``2``, or ``1-3`` with a dash between; a dash alone for a model without a rank."""
-    if row.rank is None:
+    return ranks_text(row.rank, row.worst_rank)
+
+
+def ranks_text(best: int | None, worst: int | None) -> str:
+    """Return a range of ranks as text, see :func:`rank_text`."""
+    if best is None:
         return ABSENT
-    return str(row.rank) if row.rank == row.worst_rank else f"{row.rank}{ABSENT}{row.worst_rank}"
+    return str(best) if best == worst else f"{best}{ABSENT}{worst}"
 
 
 def interval_text(row: Row) -> str:
@@ -189,7 +192,7 @@ def data_text(board: Board) -> str:
 
 
 def away_grid(boards: Sequence[Board]) -> Grid | None:
-    """Return the scores on all splits of one dataset and kind, models and references as rows; None for test alone.
+    """Return the scores on all splits of one dataset, models and references as rows; None for test alone.
 
     A rank stands in brackets behind a score where a test separates any two models of the split. Behind the score of a
     reference that was measured on other samples stands the number of these.
@@ -224,6 +227,17 @@ def _score_cell(board: Board, config: str) -> str:
         return ABSENT
     separated = any(other.rank is not None and other.rank > 1 for other in board.rows)
     return number(row.mean) + (f" [{rank_text(row)}]" if separated else "")
+
+
+def merged_groups(groups: Iterable[Group]) -> list[tuple[str, Group]]:
+    """Return (title, group) of some groups; classes of one protocol that show the same models are one.
+
+    The title names all of its classes, and the widest one stands for them.
+    """
+    merged: dict[tuple[str, str | None, tuple[str, ...], tuple[GroupRow, ...]], list[Group]] = {}
+    for group in groups:
+        merged.setdefault((group.name, group.protocol, group.units, group.shown), []).append(group)
+    return [("; ".join([same[0].title, *(g.title.lower() for g in same[1:])]), same[-1]) for same in merged.values()]
 
 
 def group_grid(group: Group) -> Grid:

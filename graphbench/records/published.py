@@ -237,17 +237,32 @@ def published_score(
 
 
 def published_budget(card: Card) -> int | None:
-    """Return the training samples of the smallest budget behind published scores of a dataset; None without any.
+    """Return the training samples of the smallest budget behind printed scores of a dataset; None without any."""
+    return min(_printed_budgets(card), default=None)
 
-    Budgets come from the domain's configurations that are not small ones: steps times samples per step.
+
+def largest_printed_budget(card: Card) -> int | None:
+    """Return the training samples of the largest budget behind printed scores of a dataset; None without any."""
+    return max(_printed_budgets(card), default=None)
+
+
+def _printed_budgets(card: Card) -> Iterator[int]:
+    """Yield steps times samples per step of the configurations of the domain's printed models.
+
+    A dataset without printed scores has none. Some papers print scores of models on some datasets of the domain alone.
     """
     if not published(card.address):
-        return None
-    budgets = []
+        return
+    printed = printed_models(card.domain)
     for name, path in data_files("baselines", card.domain, NOT_MODELS).items():
-        if not name.endswith("_small"):
+        if name.split("/")[1] in printed:
             file = read_yaml(path)
             training = {**file.get("training", {}), **file.get("tasks", {}).get(card.family, {}).get("training", {})}
             if "steps" in training and "batch_size" in training:
-                budgets.append(int(training["steps"]) * int(training["batch_size"]))
-    return min(budgets, default=None)
+                yield int(training["steps"]) * int(training["batch_size"])
+
+
+def printed_models(domain: str) -> frozenset[str]:
+    """Return the models with a printed score on any dataset of a domain."""
+    scores, _ = _contents(data_folders("baselines"))
+    return frozenset(s.model for id_, listed in scores.items() if id_.startswith(f"{domain}/") for s in listed)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SCHEMA = 2
 _FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
 DIGEST = "digest"  # key of the file, which is no part of the record
+_LEFT_OUT = ("operations", "replicates", "scores_stated", "weights_hash")  # keys that only some records have
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
@@ -60,6 +61,8 @@ class RunRecord(StrictModel):
         started: Start of training (UTC).
         wall_seconds: Training time without data generation, in seconds.
         cpu_seconds: Processor time of training in seconds, of all threads and all processes; None where not measured.
+        operations: Floating-point operations of training, counted on one batch, times the number of steps; None where
+            they were not counted.
         threads: Threads of each process that computed while training; None if they were not recorded.
         deterministic: Whether neither seed nor chance has any influence on the scores; None if it was not recorded, see
             :func:`is_deterministic`.
@@ -103,6 +106,7 @@ class RunRecord(StrictModel):
     started: datetime
     wall_seconds: float | None = Field(default=None, ge=0)
     cpu_seconds: float | None = Field(default=None, ge=0)
+    operations: float | None = Field(default=None, ge=0)
     threads: int | None = Field(default=None, ge=1)
     deterministic: bool | None = None
     peak_memory_bytes: int | None = None
@@ -251,7 +255,7 @@ class RunRecord(StrictModel):
 
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
-        unused = {name for name in ("replicates", "scores_stated", "weights_hash") if not getattr(self, name)}
+        unused = {name for name in _LEFT_OUT if not getattr(self, name)}
         content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"

@@ -35,8 +35,8 @@ def runs(model, seeds=(0, 1, 2), **scores):
     return found
 
 
-def group(records, name, kind="full"):
-    return next(g for g in leaderboard_of(records).groups if (g.name, g.kind) == (name, kind))
+def group(records, name, budget_class="open"):
+    return next(g for g in leaderboard_of(records).groups if (g.name, g.budget_class) == (name, budget_class))
 
 
 def toy_card(metric, floor, solvers=None, rule=None):
@@ -124,8 +124,8 @@ def test_a_model_that_is_alone_is_not_ranked():
 def test_every_domain_counts_the_same_in_the_suite():
     records = runs("a", mst=0.9, bridges=0.7, kinship=0.5)
     board = leaderboard_of(records)
-    suite, algoreas, clutrr = board.groups
-    assert [g.name for g in board.groups] == ["suite", "algoreas", "clutrr"]
+    suite, algoreas, clutrr = (g for g in board.groups if g.budget_class == "open")
+    assert [g.name for g in (suite, algoreas, clutrr)] == ["suite", "algoreas", "clutrr"]
     means = [g.rows[0].mean_normalised for g in (algoreas, clutrr)]
     assert suite.rows[0].mean_normalised == pytest.approx(sum(means) / 2)
 
@@ -142,11 +142,11 @@ def test_leaving_a_dataset_out_never_raises_a_mean(scores):
         assert next(row.mean_normalised for row in rows if row.model == "own") <= whole + 1e-12
 
 
-def test_small_runs_are_summed_up_apart():
-    small = [r.model_copy(update={"budget": Budget(small=True)}) for r in runs("tiny", mst=0.9, bridges=0.5)]
-    board = leaderboard_of(small + runs("big", mst=0.9))
-    assert [row.model for g in board.groups if g.kind == "small" for row in g.rows] == ["tiny"]
-    assert [(g.name, len(g.units)) for g in board.groups if g.kind == "full"] == [("algoreas", 1)]
+def test_every_class_has_means_of_its_own():
+    long = [r.model_copy(update={"cpu_seconds": 9000.0, "steps": 10**9}) for r in runs("long", mst=0.9, bridges=0.5)]
+    board = leaderboard_of(long + runs("quick", mst=0.9))
+    units = {(g.budget_class, tuple(sorted(row.model for row in g.rows))): len(g.units) for g in board.groups}
+    assert units == {("minutes", ("quick",)): 1, ("paper", ("quick",)): 1, ("open", ("long", "quick")): 2}
 
 
 def test_a_changed_configuration_does_not_take_the_models_name():
@@ -184,14 +184,14 @@ def test_protocols_do_not_split_models_and_each_dataset_counts_once():
     records += [make_record(seed, protocol="multi_size", **about) for seed in (0, 1, 2)]
     records += [make_record(seed, protocol="made_up", **{**about, "model": "b"}) for seed in (0, 1, 2)]
     board = leaderboard_of(records)
-    assert [(g.name, g.protocol, g.units) for g in board.groups] == [
+    assert [(g.name, g.protocol, g.units) for g in board.groups if g.budget_class == "open"] == [
         ("suite", None, (MST, "clrs/bfs (canonical)")),
         ("algoreas", None, (MST,)),
         ("clrs", None, ("clrs/bfs (canonical)",)),
         ("clrs", "multi_size", ("clrs/bfs (multi_size)",)),
     ]
-    assert [row.model for g in board.groups for row in g.rows] == ["a"] * 4
-    assert next(g for g in board.groups if g.protocol).title == "Full budget (multi_size)"
+    assert {row.model for g in board.groups for row in g.rows} == {"a"}
+    assert next(g for g in board.groups if g.protocol).title == "At most 30 minutes on one core (multi_size)"
 
 
 def test_supplementary_datasets_have_tables_and_count_in_no_mean():

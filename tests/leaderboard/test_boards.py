@@ -22,7 +22,8 @@ def build(card):
 
 
 def on_test(tables):
-    return [board for board in tables.boards if board.split == "test"]
+    """Return the tables of all models on the test split."""
+    return [board for board in tables.boards if board.split == "test" and board.budget_class == "open"]
 
 
 def names(board):
@@ -40,7 +41,7 @@ def test_models_are_listed_by_their_means_and_ranked_by_tests(build):
         ("gat", 1, 3),
     ]
     assert board.rows[0].values == (0.906, 0.911, 0.916) and board.rows[0].mean == pytest.approx(0.911)
-    assert board.pairs_tested == 3 and board.metric == "f1" and board.kind == "full" and board.main
+    assert board.pairs_tested == 3 and board.metric == "f1" and board.budget_class == "open" and board.main
 
 
 @pytest.mark.parametrize(
@@ -80,17 +81,56 @@ def test_configurations_and_budgets_are_rows_of_their_own(build):
     assert all(row.label == f"gin [{row.config_hash}]" and len(row.seeds) == 1 for row in board.rows)
 
 
-def test_kinds_of_budgets_are_ranked_apart(build):
-    records = [make_record(f1=0.7)]
-    records += [make_record(f1=f1, model="tiny", budget=Budget(small=True, label="5 steps")) for f1 in (0.8,)]
-    records += [make_record(f1=0.9, model="own", steps=None, batch_size=None, budget=Budget(small=None))]
-    found = on_test(build(*records))
-    assert [(b.kind, names(b), b.main) for b in found] == [
-        ("full", [("gin", (0,))], True),
-        ("small", [("tiny", (0,))], True),
-        ("unstated", [("own", (0,))], True),
+def budgets():
+    """Return three seeds of models with different budgets, and of one whose budget is not stated; the best is last."""
+    hours = {"cpu_seconds": 9000.0}
+    models = {
+        "quick": {"cpu_seconds": 1700.0, "budget": Budget(small=True, label="5 steps")},
+        "long": hours,
+        "huge": {**hours, "steps": 10**9},
+        "own": {"steps": None, "batch_size": None, "wall_seconds": None, "budget": Budget(small=None)},
+    }
+    return [
+        bootstrapped(make_record(seed, f1=0.5 + 0.1 * i + 0.001 * seed, model=model, **changes))
+        for i, (model, changes) in enumerate(models.items())
+        for seed in (0, 1, 2)
     ]
-    assert found[1].rows[0].budget == "5 steps"
+
+
+def test_a_model_stands_in_every_class_whose_limit_it_keeps(build):
+    boards = [board for board in build(*budgets()).boards if board.split == "test"]
+    assert [(board.budget_class, [row.label for row in board.rows], board.main) for board in boards] == [
+        ("minutes", ["quick"], True),
+        ("paper", ["long", "quick"], True),
+        ("open", ["own", "huge", "long", "quick"], True),
+    ]
+    rows = {row.label: row for row in boards[-1].rows}
+    assert {name: row.budget_class for name, row in rows.items()} == {
+        "own": "open", "huge": "open", "long": "paper", "quick": "minutes",
+    }  # fmt: skip
+    assert rows["quick"].budget == "5 steps" and rows["quick"].rank == 4
+    assert (rows["long"].rank, rows["long"].class_rank) == (3, 1)
+    assert rows["quick"].class_rank is None  # it is alone in its class
+
+
+def test_the_mean_over_seeds_decides_on_the_class(build):
+    seconds = {0: 1790.0, 1: 1900.0, 2: 1700.0}
+    (board,) = on_test(build(*(make_record(k, f1=0.8 + 0.01 * k, cpu_seconds=s) for k, s in seconds.items())))
+    assert board.rows[0].budget_class == "minutes"
+    slower = {**seconds, 2: 1800.0}
+    (board,) = on_test(build(*(make_record(k, f1=0.8 + 0.01 * k, cpu_seconds=s) for k, s in slower.items())))
+    assert board.rows[0].budget_class == "paper" and board.rows[0].seeds == (0, 1, 2)
+
+
+@pytest.mark.parametrize(("operations", "expected"), [(3e13, "minutes"), (4e13, "paper"), (None, "paper")])
+def test_on_a_gpu_operations_decide_instead_of_seconds(build, operations, expected):
+    record = make_record(hardware={"device": "cuda:0"}, cpu_seconds=5.0, operations=operations)
+    assert on_test(build(record))[0].rows[0].budget_class == expected
+
+
+def test_a_dataset_without_printed_scores_has_no_class_of_the_paper():
+    boards = tables_of([make_record(dataset="algoreas/clique_membership_easy", cpu_seconds=9000.0)]).boards
+    assert {board.budget_class for board in boards} == {"open"}
 
 
 def test_whole_splits_count_before_many_models(build):
@@ -139,7 +179,7 @@ def test_replicates_are_averaged_over_seeds_and_separate_deterministic_models(bu
     assert [(row.rank, row.unranked, row.deterministic) for row in board.rows] == [(None, "seeds", False)] * 2
     assert board.rows[1].against_best.p is None and board.pairs_tested == 0
     tables = build(*pair(), record(1, 0.82, 0.82 + noise))
-    assert np.allclose(tables.samples[ID, "full", "gin"].mean_replicates, 0.81 + noise)
+    assert np.allclose(tables.samples[ID, "open", "gin"].mean_replicates, 0.81 + noise)
     (board,) = on_test(build(*pair(), make_record(1, f1=0.82)))  # one of two runs has no replicates
     assert board.rows[0].replicates == 0 and board.rows[1].against_best.p is None
 

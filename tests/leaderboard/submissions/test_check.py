@@ -181,7 +181,6 @@ def test_a_record_whose_data_are_elsewhere_is_refused_until_they_are_generated(f
 
 
 def test_a_full_budget_has_as_many_samples_as_published_ones(folder, root, check, monkeypatch):
-    monkeypatch.setattr("graphbench.records.published.published", lambda address: [address])
     monkeypatch.setattr("graphbench.leaderboard.submissions.groups.published_budget", lambda card: 801)
     record = record_of(root, steps=100, batch_size=8)
     for small, accepted in ((False, False), (True, True), (None, True)):

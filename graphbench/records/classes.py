@@ -1,0 +1,94 @@
+"""Budget classes: upper limits of training, so that models with like budgets are ranked against each other.
+
+A class holds every model that keeps its limit, so a model of a tighter class stands in the wider ones as well:
+
+- ``minutes``: at most half an hour of one processor core for training, validations included; on a GPU at most as many
+  floating-point operations as a core computes in that time.
+- ``paper``: at most the budget of the paper's models on the dataset, in training samples (steps times samples per
+  step). A dataset without printed scores has no such class.
+- ``open``: every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from graphbench.records.published import largest_printed_budget, printed_models, published
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+    from graphbench.records.record import RunRecord
+
+BudgetClass = Literal["minutes", "paper", "open"]
+
+BUDGET_CLASSES: dict[BudgetClass, str] = {
+    "minutes": "At most 30 minutes on one core",
+    "paper": "At most the printed budget",
+    "open": "Any budget",
+}
+"""The classes, the tightest first, with the name of each in headings."""
+
+CORE_SECONDS = 1800.0
+"""Most processor seconds of training in the class ``minutes``."""
+
+CORE_OPERATIONS = 3.6e13
+"""Most floating-point operations of training in the class ``minutes``: of half an hour at 20 GFLOP/s."""
+
+
+def classes_of(records: Sequence[RunRecord], card: Card) -> tuple[BudgetClass, ...]:
+    """Return the classes of the runs of one configuration with one budget, the tightest first.
+
+    The mean over the runs decides, so that no seeds are left out of a class for being slow.
+
+    Args:
+        records: The runs, which differ in their seeds alone.
+        card: The card of their dataset.
+    """
+    kept: list[BudgetClass] = []
+    if _within_minutes(records):
+        kept.append("minutes")
+    if all(_within_printed(record, card) for record in records):
+        kept.append("paper")
+    return (*kept, "open")
+
+
+def tightest_class(records: Sequence[RunRecord], card: Card) -> BudgetClass:
+    """Return the tightest class of the runs of one configuration with one budget."""
+    return classes_of(records, card)[0]
+
+
+def core_seconds(record: RunRecord) -> float | None:
+    """Return the processor seconds of a training on CPUs; None on a GPU, or where the record does not say.
+
+    Older records hold the time on the clock, which is multiplied by the number of threads or processor cores.
+    """
+    if is_on_gpu(record):
+        return None
+    if record.cpu_seconds is not None or record.wall_seconds is None:
+        return record.cpu_seconds
+    cores = record.threads or record.hardware.get("threads") or record.hardware.get("cores") or 1
+    return record.wall_seconds * float(cores)
+
+
+def is_on_gpu(record: RunRecord) -> bool:
+    """Return whether a model was trained on a GPU."""
+    return str(record.hardware.get("device", "cpu")).partition(":")[0] not in ("cpu", "None", "")
+
+
+def _within_minutes(records: Sequence[RunRecord]) -> bool:
+    seconds = [core_seconds(record) for record in records]
+    known = [value for value in seconds if value is not None]
+    if len(known) == len(seconds):
+        return sum(known) / len(known) <= CORE_SECONDS
+    operations = [record.operations for record in records]
+    counted = [value for value in operations if value is not None]
+    return len(counted) == len(operations) and sum(counted) / len(counted) <= CORE_OPERATIONS
+
+
+def _within_printed(record: RunRecord, card: Card) -> bool:
+    most = largest_printed_budget(card)
+    if record.steps and record.batch_size:
+        return most is not None and record.steps * record.batch_size <= most
+    printed = bool(published(card.address)) and record.model in printed_models(card.domain)
+    return printed and record.budget.small is False
