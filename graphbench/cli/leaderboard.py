@@ -79,11 +79,33 @@ def results(
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort descending.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with all columns.")] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORM",
+            help="Print a table for a paper, `latex`, `markdown` or `csv`: means over the seeds, best in bold, "
+            "marks of significance, a column per dataset and split.",
+            show_default="a row per record",
+        ),
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="With `--format`: 95 % intervals behind the deviations.")
+    ] = False,
+    budget_class: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="With `--format`: only models within `minutes` or `paper`.",
+            show_default="open",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print stored records as a table, CSV or JSON, one row per record, split and metric.
+    """Print stored records as a table, CSV or JSON, one row per record, split and metric; or a table for a paper.
 
-    `graphbench.results()` gives the same as a pandas table. In CSV a text that a spreadsheet would run as a formula
+    `graphbench.results()` gives the rows as a pandas table. In CSV a text that a spreadsheet would run as a formula
     begins with an apostrophe, and control characters are written as escapes.
     """
     from graphbench.catalog.names import list_datasets
@@ -91,8 +113,19 @@ def results(
     from graphbench.cli.runs import is_chosen, record_places
     from graphbench.records.table import COLUMNS, PRIMARY, as_rows
 
-    if as_csv and as_json:
-        raise typer.BadParameter("--csv and --json are two forms; choose one")
+    if sum((as_csv, as_json, form is not None)) > 1:
+        raise typer.BadParameter("--csv, --json and --format are different forms; choose one")
+    if form is None and (intervals or budget_class is not None):
+        raise typer.BadParameter(
+            "--intervals and --class are for tables for papers; add --format latex, markdown or csv"
+        )
+    if form is not None:
+        if metric or budget or sort or reverse:
+            raise typer.BadParameter(
+                "--format shows the primary metric of whole tables; leave out --metric, --budget, --sort and --reverse"
+            )
+        _print_paper_table(selector, records, form, model, split, intervals, budget_class, baselines=baselines)
+        return
     everything = as_csv or as_json
     filters: dict[str, Any] = {
         "model": model or "*",
@@ -111,6 +144,30 @@ def results(
         writer.writerows({column: spreadsheet_cell(value) for column, value in row.items()} for row in rows)
     else:
         _print_rows(rows)
+
+
+def _print_paper_table(
+    selector: Sequence[str] | None,
+    records: Sequence[Path] | None,
+    form: str,
+    model: Sequence[str] | None,
+    split: Sequence[str] | None,
+    intervals: bool,
+    budget_class: str | None,
+    *,
+    baselines: bool,
+) -> None:
+    from graphbench.cli.runs import chosen_records
+    from graphbench.leaderboard.paper_tables import FORMATS, paper_table
+    from graphbench.records.classes import BUDGET_CLASSES
+
+    if form not in FORMATS:
+        raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {form!r}", param_hint="--format")
+    if budget_class not in (None, *BUDGET_CLASSES):
+        raise typer.BadParameter(f"choose from {', '.join(BUDGET_CLASSES)}, not {budget_class!r}", param_hint="--class")
+    options: dict[str, Any] = {"splits": split or "test", "models": model or "*", "intervals": intervals}
+    options["budget_class"] = budget_class or "open"
+    echo(paper_table(chosen_records(selector, records, baselines=baselines), form, **options), nl=False)
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:

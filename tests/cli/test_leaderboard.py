@@ -93,6 +93,26 @@ def test_csv_and_json_have_every_row_and_column(run, folder):
                                and row["metric"] == "f1"]  # fmt: skip
 
 
+def test_tables_for_papers_are_printed_in_three_forms(run, folder):
+    code, out, _ = run("results", "mst_easy", "--records", folder, "--format", "latex")
+    assert (
+        code == 0 and out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lr}") and "structural (trivial)" in out
+    )
+    _, out, _ = run("results", "mst_easy", "--records", folder, "--format", "markdown", "--intervals", "--split", "*")
+    assert out.startswith("| model | test (f1 ↑) | n192 (f1 ↑) |")
+    _, out, _ = run("results", "mst_easy", "--records", folder, "--baselines", "--format", "csv", "--class", "minutes")
+    assert {"pairs", "gin_small"} <= {row["model"] for row in csv.DictReader(io.StringIO(out))}
+    for words, message in (
+        (["--format", "word"], "latex, markdown, csv"),
+        (["--format", "csv", "--class", "hours"], "minutes, paper, open"),
+        (["--format", "csv", "--json"], "choose one"),
+        (["--intervals"], "add --format"),
+        (["--format", "csv", "--metric", "f1"], "leave out --metric"),
+    ):
+        code, _, error = run("results", "--records", folder, *words)
+        assert code == 2 and message in " ".join(error.replace("│", " ").split()), words
+
+
 def test_wrong_words_are_answered_with_the_remedy(run, folder):
     assert run("results", "--records", folder, "--csv", "--json")[0] == 2
     code, _, error = run("results", "--records", folder, "--sort", "vlaue")

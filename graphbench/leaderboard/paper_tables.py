@@ -1,0 +1,275 @@
+"""Tables for papers: models by datasets or by splits, from the ranked tables of the leaderboard.
+
+A cell holds the mean over the seeds and its sample standard deviation, on request also the 95 % interval. The best mean
+of a column is bold. A dagger marks a model that no test separates from it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.core.untrusted import spreadsheet_cell
+from graphbench.evaluation.metrics import METRICS
+from graphbench.leaderboard.aggregation import group_names
+from graphbench.leaderboard.boards import tables_of
+from graphbench.leaderboard.model import Board, Reference, Row
+from graphbench.records.aggregates import Stat
+from graphbench.records.classes import BudgetClass
+from graphbench.records.files import matches
+from graphbench.reports.pages import markdown_safe
+
+if TYPE_CHECKING:
+    from graphbench.records.record import RunRecord
+
+PaperFormat = Literal["latex", "markdown", "csv"]
+FORMATS: tuple[PaperFormat, ...] = get_args(PaperFormat)
+CSV_COLUMNS = (
+    "dataset", "protocol", "split", "metric", "higher_is_better", "samples", "model", "class", "seeds", "mean",
+    "deviation", "low", "high", "interval", "rank", "worst_rank", "best", "separated_from_best",
+)  # fmt: skip
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+})  # fmt: skip
+_TIED, _UNTESTED = "\u2020", "\u2021"
+_KINDS = ("trivial", "solver", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The score of one row in one column.
+
+    Attributes:
+        mean: Mean over the seeds.
+        deviation: Sample standard deviation over the seeds; None for a single one.
+        interval: Ends of the 95 % interval; None without one.
+        best: Whether it is the best mean of the models of its column.
+        tied: Whether no test separates the model from the best tested one; None for this one and for untested models.
+        tested: Whether the model is ranked, so that it was compared with others.
+    """
+
+    mean: float
+    deviation: float | None
+    interval: tuple[float, float] | None = None
+    best: bool = False
+    tied: bool | None = None
+    tested: bool = True
+
+    @property
+    def mark(self) -> str:
+        """The mark behind the score."""
+        return _UNTESTED if not self.tested else _TIED if self.tied else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTable:
+    """A table for a paper.
+
+    Attributes:
+        corner: Heading of the rows.
+        heads: Headings of the columns, each with its metric and direction.
+        models: Name -> cell per column, None without a score; the models, the best mean rank of their means first.
+        references: The same for references that are not ranked, such as printed scores.
+        notes: Lines below the table.
+    """
+
+    corner: str
+    heads: tuple[str, ...]
+    models: Mapping[str, tuple[Cell | None, ...]]
+    references: Mapping[str, tuple[Cell | None, ...]]
+    notes: tuple[str, ...]
+
+
+def paper_table(
+    records: Iterable[RunRecord],
+    form: PaperFormat,
+    *,
+    splits: str | Sequence[str] = "test",
+    models: str | Sequence[str] = "*",
+    budget_class: BudgetClass = "open",
+    intervals: bool = False,
+) -> str:
+    """Return a table for a paper of some records, as text.
+
+    The columns are the datasets, and of each the chosen splits. CSV has a row per model and column, with all numbers.
+
+    Args:
+        records: The records, such as ``load_records()`` returns.
+        form: ``latex`` (needs the package booktabs), ``markdown`` or ``csv``.
+        splits: Name or glob of splits, or several.
+        models: Name or glob of models, or several.
+        budget_class: Only models within this class; the tests are those of the class.
+        intervals: Whether the 95 % interval stands behind the deviation.
+
+    Raises:
+        ArgumentError: If the form is unknown.
+        ResultError: If no record has a score for the table.
+    """
+    if form not in FORMATS:
+        raise ArgumentError(f"unknown form of a table {form!r}; choose from {', '.join(FORMATS)}")
+    chosen = [record for record in records if matches(record.model, models)]
+    boards = [
+        board
+        for board in tables_of(chosen).boards
+        if board.main and board.budget_class == budget_class and matches(board.split, splits)
+    ]
+    if not boards:
+        raise ResultError(
+            "no record has a score for this table; `graphbench results --split '*'` lists the splits with scores"
+        )
+    if form == "csv":
+        return _csv(boards)
+    table = _table(boards)
+    return _latex(table, intervals) if form == "latex" else _markdown(table, intervals)
+
+
+def _table(boards: Sequence[Board]) -> PaperTable:
+    names: dict[tuple[str, str, str], str] = {}
+    for split in dict.fromkeys(board.split for board in boards):
+        by_row = group_names([board for board in boards if board.split == split])
+        names |= {(split, unit, label): name for (unit, label), name in by_row.items()}
+    rows: dict[str, dict[int, Cell]] = {}
+    references: dict[str, dict[int, Cell]] = {}
+    for column, board in enumerate(boards):
+        for row in board.rows:
+            rows.setdefault(names[board.split, board.unit, row.label], {})[column] = _cell(row, board)
+        for reference in sorted(board.references, key=lambda r: _KINDS.index(r.kind)):
+            if reference.comparable and not reference.apart:
+                name = f"{reference.name} ({reference.kind})"
+                references.setdefault(name, {})[column] = Cell(reference.value, reference.std)
+    places = {name: _mean_place(name, rows, boards) for name in rows}
+    heads = _heads(boards)
+    notes = ["mean and standard deviation over the seeds; best mean in bold"]
+    marks = {cell.mark for cells in rows.values() for cell in cells.values()}
+    if _TIED in marks:
+        notes.append(f"{_TIED}: no test separates the model from the best tested one (5 % per column, Holm)")
+    if _UNTESTED in marks:
+        notes.append(
+            f"{_UNTESTED}: not tested: it lacks one of the seeds 0, 1 and 2, or there is no other tested model"
+        )
+    return PaperTable(
+        corner="model",
+        heads=heads,
+        models={name: _across(rows[name], len(boards)) for name in sorted(rows, key=lambda n: (places[n], n))},
+        references={name: _across(cells, len(boards)) for name, cells in references.items()},
+        notes=tuple(notes),
+    )
+
+
+def _across(cells: Mapping[int, Cell], columns: int) -> tuple[Cell | None, ...]:
+    return tuple(cells.get(column) for column in range(columns))
+
+
+def _mean_place(name: str, rows: Mapping[str, Mapping[int, Cell]], boards: Sequence[Board]) -> tuple[float, float]:
+    """Return the share of columns without the model, and its mean place by the means of the others."""
+    places = []
+    for column, cell in rows[name].items():
+        sign = 1 if boards[column].higher_is_better else -1
+        better = sum(sign * cells[column].mean > sign * cell.mean for cells in rows.values() if column in cells)
+        places.append(better)
+    return 1 - len(places) / len(boards), sum(places) / len(places)
+
+
+def _heads(boards: Sequence[Board]) -> tuple[str, ...]:
+    """Return the headings of columns: the parts in which they differ, and the metric."""
+    units, splits = {board.unit for board in boards}, {board.split for board in boards}
+    heads = []
+    for board in boards:
+        arrow = "\u2191" if METRICS[board.metric].higher_is_better else "\u2193"
+        parts = [board.unit] if len(units) > 1 or len(splits) == 1 else []
+        parts += [board.split] if len(splits) > 1 else []
+        heads.append(f"{', '.join(parts)} ({board.metric} {arrow})")
+    return tuple(heads)
+
+
+def _cell(row: Row, board: Board) -> Cell:
+    comparison, tested = row.against_best, row.unranked is None
+    tied = None if comparison is None or comparison.p is None or not tested else not comparison.differs
+    interval = None if row.interval is None else (row.interval.low, row.interval.high)
+    return Cell(row.mean, Stat.of(row.values).std, interval, row.label == board.rows[0].label, tied, tested)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _markdown(table: PaperTable, intervals: bool) -> str:
+    def text(cell: Cell | None) -> str:
+        if cell is None:
+            return "\u2013"
+        mean = f"**{_digits(cell.mean)}**" if cell.best else _digits(cell.mean)
+        spread = "" if cell.deviation is None else f" ± {_digits(cell.deviation)}"
+        ends = f" [{_digits(cell.interval[0])}, {_digits(cell.interval[1])}]" if intervals and cell.interval else ""
+        return mean + spread + ends + cell.mark
+
+    lines = ["| " + " | ".join(map(markdown_safe, (table.corner, *table.heads))) + " |"]
+    lines.append("| :--- |" + " ---: |" * len(table.heads))
+    for rows in (table.models, table.references):
+        for name, cells in rows.items():
+            lines.append("| " + " | ".join([markdown_safe(name), *(text(cell) for cell in cells)]) + " |")
+    return "\n".join([*lines, "", *(f"{note}  " for note in table.notes)]) + "\n"
+
+
+def _latex(table: PaperTable, intervals: bool) -> str:
+    def text(cell: Cell | None) -> str:
+        if cell is None:
+            return "--"
+        mean = rf"\textbf{{{_digits(cell.mean)}}}" if cell.best else _digits(cell.mean)
+        spread = "" if cell.deviation is None else rf" {{\scriptsize$\pm$\,{_digits(cell.deviation)}}}"
+        ends = ""
+        if intervals and cell.interval:
+            ends = rf" {{\scriptsize[{_digits(cell.interval[0])}, {_digits(cell.interval[1])}]}}"
+        mark = {_TIED: r"$^{\dagger}$", _UNTESTED: r"$^{\ddagger}$", "": ""}[cell.mark]
+        return mean + spread + ends + mark
+
+    lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
+    lines.append(" & ".join(map(_latex_safe, (table.corner, *table.heads))) + r" \\")
+    for rows in (table.models, table.references):
+        lines += [r"\midrule"] if rows else []
+        for name, cells in rows.items():
+            lines.append(" & ".join([_latex_safe(name), *(text(cell) for cell in cells)]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
+    text_of_table = "\n".join(lines) + "\n"
+    return text_of_table.replace(f"% {_TIED}", r"% $\dagger$").replace(f"% {_UNTESTED}", r"% $\ddagger$")
+
+
+def _latex_safe(text: str) -> str:
+    safe = "".join(c if c.isprintable() else " " for c in text).translate(_LATEX)
+    return safe.replace("\u2191", r"$\uparrow$").replace("\u2193", r"$\downarrow$")
+
+
+def _csv(boards: Sequence[Board]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for board in boards:
+        shared = [board.dataset, board.protocol, board.split, board.metric, board.higher_is_better, board.data.graphs]
+        for row in board.rows:
+            cell = _cell(row, board)
+            interval = (
+                [None] * 3 if row.interval is None else [row.interval.low, row.interval.high, row.interval.method]
+            )
+            separated = None if cell.tied is None else not cell.tied
+            numbers = [
+                len(row.seeds),
+                cell.mean,
+                cell.deviation,
+                *interval,
+                row.rank,
+                row.worst_rank,
+                cell.best,
+                separated,
+            ]
+            writer.writerow(map(spreadsheet_cell, [*shared, row.label, row.budget_class, *numbers]))
+        for reference in board.references:
+            writer.writerow(map(spreadsheet_cell, [*shared, *_of_reference(reference)]))
+    return out.getvalue()
+
+
+def _of_reference(reference: Reference) -> list[object]:
+    return [f"{reference.name} ({reference.kind})", None, None, reference.value, reference.std, *[None] * 7]
