@@ -41,6 +41,7 @@ from graphbench.cli.output import CommandLine, echo
 from graphbench.cli.portfolio import portfolio
 from graphbench.cli.reproduce import reproduce
 from graphbench.cli.submissions import submit
+from graphbench.cli.sweep import sweep
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
 from graphbench.cli.weights import weights
@@ -252,7 +253,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, evaluate, predict, tune, report, results, reproduce, leaderboard, portfolio, export):
+for command in (train, sweep, evaluate, predict, tune, report, results, reproduce, leaderboard, portfolio, export):
     app.command()(command)
 app.add_typer(labels, name="labels")
 app.add_typer(submit, name="submit")

@@ -125,26 +125,26 @@ def test_graphs_that_cannot_be_read_are_not_drawn():
 # Pages of domains
 
 
-def test_the_best_score_is_of_a_full_budget_where_one_is(monkeypatch):
+def test_the_best_score_is_of_all_models_and_names_the_budget_class(monkeypatch):
     record = read_record(ROOT / "tests" / "data" / "records" / "v1.json")
     card = graphbench.card(record.dataset)
     metric = card.metrics.primary
     assert METRICS[metric].higher_is_better
 
-    def run(model, score, small):
-        budget = record.budget.model_copy(update={"small": small})
+    def run(model, score, seconds):
         scores = {"test": {metric: score}}
-        return record.model_copy(update={"model": model, "config_hash": model, "scores": scores, "budget": budget})
+        changes = {"cpu_seconds": seconds, "steps": 10**9, "batch_size": 8}
+        return record.model_copy(update={"model": model, "config_hash": model, "scores": scores, **changes})
 
     def best_of(*stored):
         monkeypatch.setattr(records, "_all_records", lambda: {card.address: list(stored)})
         records._best_scores.cache_clear()
         return records.best_score(card)
 
-    small, full = run("a", 0.9, True), [run("b", 0.5, False), run("c", 0.6, False)]
+    quick, long = run("a", 0.9, 60.0), [run("b", 0.5, 9000.0), run("c", 0.95, 9000.0)]
     try:
-        assert (best_of(small, *full).model, best_of(small, *full).kind) == ("c", "full")
-        assert (best_of(small).model, best_of(small).kind) == ("a", "small")
+        assert (best_of(quick, *long).model, best_of(quick, *long).budget_class) == ("c", "open")
+        assert (best_of(quick).model, best_of(quick).budget_class) == ("a", "minutes")
         assert best_of() is None
     finally:
         records._best_scores.cache_clear()
