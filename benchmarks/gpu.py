@@ -263,7 +263,7 @@ def _finished(options: argparse.Namespace, run: Run) -> RunRecord | None:
     from graphbench.records.files import load_records, results_dir
 
     folder = options.results or results_dir()
-    return finished_record(_config(options, run), load_records(run.dataset, root=folder)) if folder.is_dir() else None
+    return finished_record(_config(options, run), load_records(run.dataset, folder)) if folder.is_dir() else None
 
 
 def _config(options: argparse.Namespace, run: Run) -> RunConfig:

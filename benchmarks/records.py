@@ -71,7 +71,7 @@ def missing(runs: Iterator[Run], folder: Path | None = None) -> list[Run]:
     from graphbench.training.config import load_config
 
     there: dict[tuple[str, int], list[RunRecord]] = {}
-    for record in load_records(root=folder):
+    for record in load_records(records=folder):
         there.setdefault((record.dataset, record.seed), []).append(record)
     found = []
     for run in runs:

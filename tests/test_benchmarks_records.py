@@ -57,7 +57,7 @@ def test_a_run_is_trained_and_its_record_kept(tmp_path, monkeypatch, capsys):
     options = ["--records", str(tmp_path / "records"), "--root", str(tmp_path / "root")]
     (tmp_path / "records").mkdir()
     records.main(["--part", "1/2", *options])
-    (record,) = load_records(root=tmp_path / "records")
+    (record,) = load_records(records=tmp_path / "records")
     assert (record.seed, record.steps, list(record.scores)) == (1, 2, ["test"])  # n32 is no split of trees
     records.main(["--list", *options])
     assert capsys.readouterr().out.split("\n")[0] == "algoreas/mst_easy, gin_small, seed 0"

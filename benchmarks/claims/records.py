@@ -25,7 +25,7 @@ _HOUR = 3600.0
 
 @cache
 def _all_records() -> list[RunRecord]:
-    return load_records(root=baselines_dir() / "results")
+    return load_records(records=baselines_dir() / "results")
 
 
 def _records(dataset: str) -> list[RunRecord]:
