@@ -173,7 +173,7 @@ def _print_paper_table(
 def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     from graphbench.cli.printing import new_table, print_line, print_table
     from graphbench.cli.show_scores import score_text
-    from graphbench.core.words import counted
+    from graphbench.core.words import counted, seed_text
 
     if not rows:
         print_line("no record fits; `graphbench results --split '*' --metric '*'` shows all")
@@ -181,11 +181,10 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     table = new_table(*_SHOWN, right=("value", "seed", "steps", "graphs"))
     arrows = {True: " \u2191", False: " \u2193", None: ""}
     for row in rows:
-        draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
         metric = row["metric"] + arrows[row["higher_is_better"]]
         graphs, steps = ("-" if row[key] is None else f"{row[key]:,}" for key in ("graphs_scored", "steps"))
         names = (row["dataset"], row["model"], row["split"], metric)
-        score, seed = score_text(row["value"]), f"{row['seed']}{draw}"
+        score, seed = score_text(row["value"]), seed_text(row["seed"], row["data_seed"])
         table.add_row(*names, score, graphs, seed, steps, _BUDGETS[row["small"]])
     print_table(table)
     print_line(f"\n{counted(len(rows), 'row')}; --csv and --json print all columns", "dim")

@@ -111,7 +111,7 @@ def _chosen(
     under: float | None,
     weights: bool,
 ) -> list[Row]:
-    """Return the records that arguments and options choose, each once; with ``weights``, those whose are stored."""
+    """Return the records that arguments and options choose, each once; ``weights`` asks for records with weights."""
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.runs import is_chosen
     from graphbench.records.files import matches, read_record, results_dir, stored_records
@@ -184,7 +184,9 @@ def _print_chosen(rows: Sequence[Row], as_json: bool) -> None:
 
 
 def _seed(row: Row) -> str:
-    return f"{row.record.seed}" + (f" of draw {row.record.data_seed}" if row.record.data_seed else "")
+    from graphbench.core.words import seed_text
+
+    return seed_text(row.record.seed, row.record.data_seed)
 
 
 def _say(row: Row, outcome: Reproduction | GraphBenchError) -> None:

@@ -15,6 +15,7 @@ from graphbench.core.words import duration
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from graphbench.records.record import RunRecord
     from graphbench.training.sweep import Cell, CellResult
 
 logger = logging.getLogger("graphbench.core.progress")  # whose lines are always logged
@@ -85,14 +86,7 @@ class SweepDisplay:
     def _text(self, model: str, dataset: str) -> str:
         cells = [c for c in self._cells if (c.config.model_name, c.config.dataset) == (model, dataset)]
         results = [self._results[cell.number] for cell in cells if cell.number in self._results]
-        metric = find_card(dataset).metrics.primary
-        scores = [
-            result.record.scores[split][metric]
-            for result in results
-            if result.record is not None
-            for split in ("test", "val")
-            if metric in result.record.scores.get(split, {})
-        ]
+        scores = [score[2] for result in results if result.record is not None and (score := _score(result.record))]
         failed = sum(bool(result.error) for result in results)
         parts = [score_text(sum(scores) / len(scores))] if scores else []
         parts.append(f"({len(results) - failed}/{len(cells)})" + (f" {failed} failed" if failed else ""))
@@ -102,7 +96,15 @@ class SweepDisplay:
 def _outcome(result: CellResult) -> str:
     if result.record is None:
         return f"failed: {result.error}"
-    metric = find_card(result.record.dataset).metrics.primary
-    split = next((name for name in ("test", "val", *result.record.scores) if name in result.record.scores), "")
-    value = result.record.scores.get(split, {}).get(metric)
-    return "not scored" if value is None else f"{metric} {score_text(value)} on {split}"
+    score = _score(result.record)
+    if score is None:
+        return "not scored"
+    split, metric, value = score
+    return f"{metric} {score_text(value)} on {split}"
+
+
+def _score(record: RunRecord) -> tuple[str, str, float] | None:
+    """Return split, primary metric and value of a record: of test if it was scored, else of another split."""
+    metric = find_card(record.dataset).metrics.primary
+    scored = (name for name in ("test", "val", *record.scores) if metric in record.scores.get(name, {}))
+    return next(((name, metric, record.scores[name][metric]) for name in scored), None)

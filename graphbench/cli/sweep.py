@@ -89,14 +89,14 @@ def sweep(
     Example: `graphbench sweep mst_easy bridges_easy --model gin_small --model my_model.yaml --workers 2`
     """
     from graphbench.core.processes.pool import available_cores
-    from graphbench.training.sweep import cells_of, prepare_data, run_cell, run_cells, slurm_script
+    from graphbench.training.sweep import LOGS, cells_of, prepare_data, run_cell, run_cells, slurm_script
 
     given: dict[str, Any] = {"models": model, "seeds": seed, "data_seeds": data_seed, "evaluate": evaluate}
     given |= {"steps": steps, "limit": limit, "eval_limit": limits_by_split("--eval-limit", eval_limit)}
     given |= {"val_limit": val_limit, "set": None if set_ is None else _overrides(set_)}
     plan = _plan(datasets, {key: value for key, value in given.items() if value is not None})
     cells = cells_of(plan, output)
-    missing = [own for own in cells if own.record() is None]
+    missing = [waiting for waiting in cells if waiting.record() is None]
     if dry_run:
         _print_cells(cells, missing, as_json)
         return
@@ -110,7 +110,7 @@ def sweep(
     plan.write(plan_file)
     if slurm:
         options = {} if root is None else {"--root": str(root)}
-        (output / "logs").mkdir(parents=True, exist_ok=True)
+        (output / LOGS).mkdir(parents=True, exist_ok=True)
         prepare_data(plan, missing, root, workers)
         echo(slurm_script(plan_file, output, missing, options), nl=False)
         return
@@ -188,17 +188,17 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
     from graphbench.reports.report import build_report
     from graphbench.training.sweep import RECORDS
 
-    written: list[Path] = []
+    tables: dict[str, str] = {}
     finished = [result for result in results if result.record is not None]
     if finished:
         datasets = list(dict.fromkeys(result.cell.config.dataset for result in finished))
         records = chosen_records(datasets, [output / RECORDS], baselines=baselines)
-        tables = {ending: paper_table(records, form) for ending, form in _TABLES.items() if _has_test(records)}
+        if any("test" in record.scores for record in records):
+            tables = {ending: paper_table(records, form) for ending, form in _TABLES.items()}
         for ending, text in tables.items():
             write_text(output / f"table.{ending}", text)
-            written.append(output / f"table.{ending}")
-        written += build_report(records, output / "report")
-        written += build_leaderboard(records, output / "leaderboard")
+        build_report(records, output / "report")
+        build_leaderboard(records, output / "leaderboard")
     if as_json:
         print_json(
             [
@@ -208,7 +208,7 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
             ]
         )
         return
-    if finished and "md" in tables:
+    if "md" in tables:
         echo(tables["md"])
     for result in results:
         if result.error:
@@ -216,7 +216,3 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
     print_line(
         f"{len(finished)} of {len(results)} runs have ended; records, report, leaderboard and tables: {output}", "dim"
     )
-
-
-def _has_test(records: Sequence[Any]) -> bool:
-    return any("test" in record.scores for record in records)

@@ -11,6 +11,11 @@ def counted(count: object, noun: str) -> str:
     return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
 
 
+def seed_text(seed: int, data_seed: int) -> str:
+    """Return a seed, with the draw of the data unless it is the canonical one: ``3``, ``3 of draw 1``."""
+    return f"{seed} of draw {data_seed}" if data_seed else f"{seed}"
+
+
 def duration(seconds: float) -> str:
     """Return a readable duration: seconds below two minutes, minutes below two hours, else hours."""
     if seconds < 120:

@@ -125,8 +125,8 @@ def _with_class_ranks(key: Place, board: Board, boards: Mapping[Place, Board]) -
     """Return a table whose rows have their ranks in the tables of their tightest classes as well."""
     rows = []
     for row in board.rows:
-        own = boards[(*key[:3], row.budget_class, key[4])]
-        ranked = next(other for other in own.rows if other.config_hash == row.config_hash)
+        of_class = boards[(*key[:3], row.budget_class, key[4])]
+        ranked = next(other for other in of_class.rows if other.config_hash == row.config_hash)
         rows.append(replace(row, class_rank=ranked.rank, class_worst_rank=ranked.worst_rank))
     return replace(board, rows=tuple(rows))
 

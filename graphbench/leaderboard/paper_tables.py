@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.core.untrusted import spreadsheet_cell
-from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.aggregation import group_names
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import Board, Reference, Row
@@ -22,6 +21,7 @@ from graphbench.records.aggregates import Stat
 from graphbench.records.classes import BudgetClass
 from graphbench.records.files import matches
 from graphbench.reports.pages import markdown_safe
+from graphbench.reports.tables import metric_head
 
 if TYPE_CHECKING:
     from graphbench.records.record import RunRecord
@@ -67,18 +67,52 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class _Style:
+    """How a form writes the parts of a cell; the formats have a place for each number."""
+
+    absent: str
+    best: str
+    deviation: str
+    interval: str
+    marks: Mapping[str, str]
+
+    def row(self, name: str, cells: Sequence[Cell | None], intervals: bool) -> list[str]:
+        """Return the name of a row, which is safe in the form, and its cells as texts."""
+        return [name, *(self.text(cell, intervals) for cell in cells)]
+
+    def text(self, cell: Cell | None, intervals: bool) -> str:
+        """Return a cell as text, with its interval if ``intervals`` asks for it."""
+        if cell is None:
+            return self.absent
+        parts = [self.best.format(_digits(cell.mean)) if cell.best else _digits(cell.mean)]
+        if cell.deviation is not None:
+            parts.append(self.deviation.format(_digits(cell.deviation)))
+        if intervals and cell.interval is not None:
+            parts.append(self.interval.format(*map(_digits, cell.interval)))
+        return "".join(parts) + self.marks.get(cell.mark, "")
+
+
+_MARKDOWN = _Style("\u2013", "**{}**", " ± {}", " [{}, {}]", {_TIED: _TIED, _UNTESTED: _UNTESTED})
+_TEX = _Style(
+    absent="--",
+    best=r"\textbf{{{}}}",
+    deviation=r" {{\scriptsize$\pm$\,{}}}",
+    interval=r" {{\scriptsize[{}, {}]}}",
+    marks={_TIED: r"$^{\dagger}$", _UNTESTED: r"$^{\ddagger}$"},
+)
+
+
+@dataclass(frozen=True, slots=True)
 class PaperTable:
     """A table for a paper.
 
     Attributes:
-        corner: Heading of the rows.
         heads: Headings of the columns, each with its metric and direction.
         models: Name -> cell per column, None without a score; the models, the best mean rank of their means first.
         references: The same for references that are not ranked, such as printed scores.
         notes: Lines below the table.
     """
 
-    corner: str
     heads: tuple[str, ...]
     models: Mapping[str, tuple[Cell | None, ...]]
     references: Mapping[str, tuple[Cell | None, ...]]
@@ -153,7 +187,6 @@ def _table(boards: Sequence[Board]) -> PaperTable:
             f"{_UNTESTED}: not tested: it lacks one of the seeds 0, 1 and 2, or there is no other tested model"
         )
     return PaperTable(
-        corner="model",
         heads=heads,
         models={name: _across(rows[name], len(boards)) for name in sorted(rows, key=lambda n: (places[n], n))},
         references={name: _across(cells, len(boards)) for name, cells in references.items()},
@@ -180,10 +213,9 @@ def _heads(boards: Sequence[Board]) -> tuple[str, ...]:
     units, splits = {board.unit for board in boards}, {board.split for board in boards}
     heads = []
     for board in boards:
-        arrow = "\u2191" if METRICS[board.metric].higher_is_better else "\u2193"
         parts = [board.unit] if len(units) > 1 or len(splits) == 1 else []
         parts += [board.split] if len(splits) > 1 else []
-        heads.append(f"{', '.join(parts)} ({board.metric} {arrow})")
+        heads.append(f"{', '.join(parts)} ({metric_head(board.metric)})")
     return tuple(heads)
 
 
@@ -199,40 +231,21 @@ def _digits(value: float) -> str:
 
 
 def _markdown(table: PaperTable, intervals: bool) -> str:
-    def text(cell: Cell | None) -> str:
-        if cell is None:
-            return "\u2013"
-        mean = f"**{_digits(cell.mean)}**" if cell.best else _digits(cell.mean)
-        spread = "" if cell.deviation is None else f" ± {_digits(cell.deviation)}"
-        ends = f" [{_digits(cell.interval[0])}, {_digits(cell.interval[1])}]" if intervals and cell.interval else ""
-        return mean + spread + ends + cell.mark
-
-    lines = ["| " + " | ".join(map(markdown_safe, (table.corner, *table.heads))) + " |"]
+    lines = ["| " + " | ".join(map(markdown_safe, ("model", *table.heads))) + " |"]
     lines.append("| :--- |" + " ---: |" * len(table.heads))
     for rows in (table.models, table.references):
         for name, cells in rows.items():
-            lines.append("| " + " | ".join([markdown_safe(name), *(text(cell) for cell in cells)]) + " |")
+            lines.append(f"| {' | '.join(_MARKDOWN.row(markdown_safe(name), cells, intervals))} |")
     return "\n".join([*lines, "", *(f"{note}  " for note in table.notes)]) + "\n"
 
 
 def _latex(table: PaperTable, intervals: bool) -> str:
-    def text(cell: Cell | None) -> str:
-        if cell is None:
-            return "--"
-        mean = rf"\textbf{{{_digits(cell.mean)}}}" if cell.best else _digits(cell.mean)
-        spread = "" if cell.deviation is None else rf" {{\scriptsize$\pm$\,{_digits(cell.deviation)}}}"
-        ends = ""
-        if intervals and cell.interval:
-            ends = rf" {{\scriptsize[{_digits(cell.interval[0])}, {_digits(cell.interval[1])}]}}"
-        mark = {_TIED: r"$^{\dagger}$", _UNTESTED: r"$^{\ddagger}$", "": ""}[cell.mark]
-        return mean + spread + ends + mark
-
     lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
-    lines.append(" & ".join(map(_latex_safe, (table.corner, *table.heads))) + r" \\")
+    lines.append(" & ".join(map(_latex_safe, ("model", *table.heads))) + r" \\")
     for rows in (table.models, table.references):
         lines += [r"\midrule"] if rows else []
         for name, cells in rows.items():
-            lines.append(" & ".join([_latex_safe(name), *(text(cell) for cell in cells)]) + r" \\")
+            lines.append(" & ".join(_TEX.row(_latex_safe(name), cells, intervals)) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
     text_of_table = "\n".join(lines) + "\n"
     return text_of_table.replace(f"% {_TIED}", r"% $\dagger$").replace(f"% {_UNTESTED}", r"% $\ddagger$")

@@ -48,14 +48,9 @@ def classes_of(records: Sequence[RunRecord], card: Card) -> tuple[BudgetClass, .
     kept: list[BudgetClass] = []
     if _within_minutes(records):
         kept.append("minutes")
-    if all(_within_printed(record, card) for record in records):
+    if _within_printed(records, card):
         kept.append("paper")
     return (*kept, "open")
-
-
-def tightest_class(records: Sequence[RunRecord], card: Card) -> BudgetClass:
-    """Return the tightest class of the runs of one configuration with one budget."""
-    return classes_of(records, card)[0]
 
 
 def core_seconds(record: RunRecord) -> float | None:
@@ -86,9 +81,13 @@ def _within_minutes(records: Sequence[RunRecord]) -> bool:
     return len(counted) == len(operations) and sum(counted) / len(counted) <= CORE_OPERATIONS
 
 
-def _within_printed(record: RunRecord, card: Card) -> bool:
+def _within_printed(records: Sequence[RunRecord], card: Card) -> bool:
     most = largest_printed_budget(card)
-    if record.steps and record.batch_size:
-        return most is not None and record.steps * record.batch_size <= most
-    printed = bool(published(card.address)) and record.model in printed_models(card.domain)
-    return printed and record.budget.small is False
+    printed = printed_models(card.domain) if published(card.address) else frozenset()
+
+    def is_within(record: RunRecord) -> bool:
+        if record.steps and record.batch_size:
+            return most is not None and record.steps * record.batch_size <= most
+        return record.model in printed and record.budget.small is False
+
+    return all(map(is_within, records))

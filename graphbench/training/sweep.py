@@ -27,6 +27,7 @@ from graphbench.core.processes.local import LocalPool
 from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import Handle, Pool
 from graphbench.core.validation import StrictModel, explain
+from graphbench.core.words import seed_text
 from graphbench.data.build.workers import EVERYTHING, version_measure
 from graphbench.loader import Loader
 from graphbench.records.files import read_record, save_record
@@ -114,8 +115,7 @@ class Cell:
     def name(self) -> str:
         """The dataset, the model and the seed, in words."""
         config = self.config
-        draw = f" of draw {config.data_seed}" if config.data_seed else ""
-        return f"{config.model_name} on {config.dataset}, seed {config.training.seed}{draw}"
+        return f"{config.model_name} on {config.dataset}, seed {seed_text(config.training.seed, config.data_seed)}"
 
     def record(self) -> RunRecord | None:
         """Return the record of the finished run; None where there is none, or it lacks a split."""
@@ -284,7 +284,7 @@ def run_cells(
         if record is None:
             missing.append(cell)
         else:
-            yield _kept(CellResult(cell, record, kept=True), output)
+            yield _saved(CellResult(cell, record, kept=True), output)
     if not missing:
         return
     function = pickled(partial(_run, plan, root, device, tuple(plugin_targets())))
@@ -296,7 +296,7 @@ def run_cells(
         waiting = {id(pool.submit(cell, name=cell.name)): cell for cell in missing}
         while waiting:
             for handle in pool.completed():
-                yield _kept(_result(waiting.pop(id(handle)), handle), output)
+                yield _saved(_result(waiting.pop(id(handle)), handle), output)
     finally:
         pool.close()
 
@@ -313,7 +313,7 @@ def _result(cell: Cell, handle: Handle) -> CellResult:
     return CellResult(cell, handle.value)
 
 
-def _kept(result: CellResult, output: Path) -> CellResult:
+def _saved(result: CellResult, output: Path) -> CellResult:
     if result.record is not None:
         save_record(result.record, output / RECORDS)
     return result

@@ -22,6 +22,7 @@ from graphbench.core.errors import GraphBenchError, ResultError, UnknownModel
 from graphbench.data.build.limits import apply_limit, limited_parameter
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.loader import Loader, Splits
+from graphbench.records.classes import is_on_gpu
 from graphbench.records.earlier_names import config_in_current_names
 from graphbench.records.record import RunRecord
 from graphbench.training.checkpoint import weights_hash
@@ -30,6 +31,7 @@ from graphbench.training.evaluate import evaluate_splits
 from graphbench.training.folders import run_name
 from graphbench.training.recording import processor_seconds
 from graphbench.training.run import RunPlan, checked_tasks, execute
+from graphbench.training.splits import choose_splits
 from graphbench.training.weights.files import find_weights, weights_files
 from graphbench.training.weights.load import rebuilt
 from graphbench.verification.reproduction import Method, Outcome, Reproduction, Row, compared
@@ -204,8 +206,7 @@ def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str,
 
 def _device(record: RunRecord) -> str:
     """Return the kind of device that the record was trained on, where this machine has one."""
-    recorded = str(record.hardware.get("device", "cpu"))
-    return "auto" if recorded.startswith("cuda") else "cpu"
+    return "auto" if is_on_gpu(record) else "cpu"
 
 
 @contextmanager
@@ -240,7 +241,7 @@ def _outcome_of_weights(row: Row, root: str | Path | None, workers: int | None, 
     limits, names = _limits(record, card, config), [name for name in card.all_splits if name in record.scores]
     how: dict[str, Any] = {"data_seed": config.data_seed, "workers": workers, "progress": progress}
     data = cast(Splits, Loader(record.dataset, root=root, limit=limits, **how).load(()))
-    splits = {name: data.labelled(name) for name in names}
+    splits = choose_splits(data, names)
     model = rebuilt(file)
     with _threads(record.threads):
         scores = evaluate_splits(model, splits, config.training.eval_batch_size, "cpu", progress=progress)

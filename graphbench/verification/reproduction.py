@@ -172,13 +172,13 @@ def load_reproductions(folder: Path) -> list[Reproduction]:
     Raises:
         ResultError: If a file cannot be read.
     """
-    found = []
+    reproductions = []
     for path in sorted(folder.rglob("*.json")) if folder.is_dir() else []:
         try:
-            found.append(Reproduction.model_validate(load_json(path)))
+            reproductions.append(Reproduction.model_validate(load_json(path)))
         except (OSError, ValueError) as error:
             raise ResultError(f"{path} is no reproduction of a result: {error}; restore or delete it") from error
-    return found
+    return reproductions
 
 
 def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]) -> Reproduction:
@@ -199,14 +199,14 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
     if not splits:
         raise ResultError(f"{row.path} and the repeated run have no scored split in common")
     machine = {**hardware(), "device": outcome.device}
-    known = record.weights_hash is not None and outcome.weights_hash is not None
+    hashed = record.weights_hash is not None and outcome.weights_hash is not None
     names = {name: getattr(record, name) for name in ("dataset", "model", "seed", "data_seed", "started")}
     return Reproduction(
         record=row.path,
         method=method,
         splits=splits,
         equal_curves=None if outcome.curves is None else dict(outcome.curves) == dict(record.curves),
-        equal_weights=outcome.weights_hash == record.weights_hash if known else None,
+        equal_weights=outcome.weights_hash == record.weights_hash if hashed else None,
         hardware=machine,
         changes=_changes(record, machine),
         git_version=commit_of_checkout(),

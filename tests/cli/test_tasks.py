@@ -86,16 +86,18 @@ def test_commands_take_tasks(toy, capsys, tmp_path):
     assert capsys.readouterr().out.count("wrote") == 1
 
 
-def test_a_report_of_an_id_takes_the_records_of_all_its_tasks(toy, tmp_path, monkeypatch):
+def test_a_report_of_an_id_takes_the_records_of_all_its_tasks(toy, monkeypatch):
     from types import SimpleNamespace
 
     from graphbench.cli import runs
     from graphbench.records import files as record_files
-    from graphbench.reports import report
 
     names = ["co/toy:mis", "co/toy:mis_size", "algoreas/mst_easy"]
     monkeypatch.setattr(record_files, "load_records", lambda *_: [SimpleNamespace(dataset=name) for name in names])
-    monkeypatch.setattr(report, "build_report", lambda found, *_, **__: [record.dataset for record in found])
-    assert runs.write_report(["co/toy"], None, tmp_path, "") == names[:2]
-    assert runs.write_report(["co/toy:mis"], None, tmp_path, "") == names[:1]
-    assert runs.write_report(None, None, tmp_path, "") == names
+
+    def reported(selector):
+        return [record.dataset for record in runs.chosen_records(selector, None, baselines=False)]
+
+    assert reported(["co/toy"]) == names[:2]
+    assert reported(["co/toy:mis"]) == names[:1]
+    assert reported(None) == names
