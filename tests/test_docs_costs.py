@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.catalog import names
+from graphbench.catalog import costs, names
 from graphbench.catalog.resources import datasets_dir
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "_ext"))
@@ -29,7 +29,7 @@ def scheduled(count: int, shard: int, draw: float, cores: int) -> float:
 @pytest.mark.parametrize("count", [1, 7, 16, 17, 160, 165, 1000])
 @pytest.mark.parametrize("cores", [1, 2, 3, 10, 100])
 def test_the_time_is_that_of_a_schedule(count, cores):
-    cost = cost_tables.SplitCost(count, shard=16, draw=0.5, join=0.25, bytes=3.0)
+    cost = costs.SplitCost(count, shard=16, draw=0.5, join=0.25, bytes=3.0)
     assert cost.wall(cores) == pytest.approx(scheduled(count, 16, 0.5, cores) + 0.25 * count)
     assert cost.shards == len(range(0, count, 16))
     assert cost.longest == 0.5 * min(16, count)
@@ -79,13 +79,13 @@ def test_labels_have_costs_of_their_own():
 @pytest.mark.parametrize("changes", [{"version": 99}, {"without": ("val",)}])
 def test_rates_of_another_version_or_of_some_splits_do_not_count(changes):
     card = names.catalog().cards["algoreas/mst_easy"]
-    assert cost_tables.split_costs(card, rates_of(card, **changes)) is None
+    assert costs.split_costs(card, rates_of(card, **changes)) is None
     text = cost_tables.cost_page([card], rates_of(card, **changes))
     assert text == "**`algoreas`**: 1 dataset, not measured; `python -m benchmarks.costs algoreas` measures."
 
 
 def test_shipped_rates_are_of_datasets_there_are():
-    found = cost_tables.read_rates()
+    found = costs.read_rates()
     assert found
     ids = set(names.catalog().cards)
     for domain, content in found.items():

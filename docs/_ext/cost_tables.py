@@ -6,89 +6,18 @@ duplicates and hashing are done by one process after the last shard.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from markdown_text import code, table
 from page_text import page_name
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.resources import datasets_dir
+from graphbench.catalog.costs import SplitCost, split_costs
 from graphbench.core.words import human_bytes
 
 CORES = (1, 10, 100, 1000)
-RATES = "costs.json"
 UNKNOWN = "not measured"
-
-
-@dataclass(frozen=True)
-class SplitCost:
-    """What one split costs.
-
-    Attributes:
-        count: Samples.
-        shard: Samples in a shard.
-        draw: CPU seconds per sample in a shard.
-        join: CPU seconds per sample of what one process does with all shards.
-        bytes: Per sample in the finished file.
-    """
-
-    count: int
-    shard: int
-    draw: float
-    join: float
-    bytes: float
-
-    @property
-    def shards(self) -> int:
-        """The number of shards."""
-        return -(-self.count // self.shard)
-
-    @property
-    def longest(self) -> float:
-        """Seconds of the longest shard."""
-        return min(self.shard, self.count) * self.draw
-
-    @property
-    def alone(self) -> float:
-        """Seconds in which one process works alone."""
-        return self.count * self.join
-
-    def wall(self, cores: int) -> float:
-        """Return the seconds until the split is finished: rounds of full shards, a shorter last one, one process."""
-        full, rest = divmod(self.count, self.shard)
-        rounds = -(-full // cores) * self.shard * self.draw
-        is_parallel = full % cores > 0  # an idle core of the last round takes the shorter shard
-        return rounds + (0.0 if is_parallel else rest * self.draw) + self.alone
-
-
-def read_rates(folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return domain -> content of its file of rates, for those that have one."""
-    paths = sorted((folder or datasets_dir()).glob(f"*/{RATES}"))
-    return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def split_costs(
-    card: Card, rates: Mapping[str, Mapping[str, Any]], labeller: str | None = None
-) -> list[SplitCost] | None:
-    """Return the costs of all splits of a dataset, or of their labels; None where one is not measured.
-
-    Rates of another version of the card do not count.
-    """
-    measured = rates.get(card.domain, {}).get("rates", {}).get(card.id.split("/", 1)[1])
-    if measured is None or measured["version"] != card.version:
-        return None
-    of_splits = measured["splits"] if labeller is None else measured.get("labels", {}).get(labeller, {})
-    if set(of_splits) < set(card.all_splits):
-        return None
-    found = []
-    for name, spec in card.all_splits.items():
-        rate = of_splits[name]
-        found.append(SplitCost(spec.count, rate["shard"], rate["draw"], rate["join"], rate["bytes"]))
-    return found
 
 
 def cost_page(cards: Iterable[Card], rates: Mapping[str, Mapping[str, Any]]) -> str:

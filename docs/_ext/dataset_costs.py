@@ -22,8 +22,9 @@ class DatasetCosts(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the tables."""
-        from cost_tables import cost_page, read_rates
+        from cost_tables import cost_page
 
+        from graphbench.catalog.costs import read_rates
         from graphbench.catalog.names import catalog
 
         shows_project(self.env)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from cost_tables import hours, read_rates, split_costs
+from cost_tables import hours
 from markdown_text import code, number, table
 from page_text import page_name
 from records import BestScore, best_score
 from task_text import task_cards
 
 from graphbench.catalog.cards import Card
+from graphbench.catalog.costs import read_rates, split_costs
 from graphbench.core.words import human_bytes
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import SampleSet, measured_references, references_on, whole_split

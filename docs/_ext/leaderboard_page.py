@@ -33,11 +33,12 @@ _COLUMNS = (
     "class",
     "rank in class",
     "seeds",
+    "source",
     "against the best mean",
     "parameters",
     "training time",
 )
-_RIGHT = (2, 8, 9)
+_RIGHT = (2, 9, 10)
 _LOG = logging.getLogger(__name__)
 
 
@@ -102,7 +103,7 @@ def board_text(board: Board) -> str:
         rows.append([cells[column] for column in _COLUMNS])
     for reference in board.references:
         name, kind, score, basis = texts.reference_cells(reference)
-        rows.append(["", f"{name} ({kind})", score, "", "", "", "", basis, "", ""])
+        rows.append(["", f"{name} ({kind})", score, "", "", "", "", "", basis, "", ""])
     return f"{markdown_safe(f'Samples: {texts.data_text(board)}.')}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
 
 

@@ -7,13 +7,22 @@ from textwrap import fill
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table
 from graphbench.cli.show_scores import score_text
 from graphbench.core.untrusted import shown
 from graphbench.core.words import counted
-from graphbench.leaderboard.submissions import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
+from graphbench.leaderboard.submissions import (
+    Finding,
+    Level,
+    SealedResult,
+    SubmissionReport,
+    SubmittedDataset,
+    Verdict,
+)
 from graphbench.records.aggregates import Stat
+from graphbench.records.provenance import Verification
 
 _MOST_DATASETS = 10
 _MOST_LINES = 6  # findings of one level
@@ -47,6 +56,61 @@ def report(submission: SubmissionReport, as_json: bool) -> None:
     for path in submission.written[:_MOST_NAMES]:
         print_line(f"wrote {path}", "dim")
     _print_rest(len(submission.written) - _MOST_NAMES, "record")
+
+
+_SEALED_STYLES = {"verified": "green", "algorithm": "green", "refused": "red", "impossible": "yellow"}
+
+
+def sealed(results: Sequence[SealedResult], as_json: bool) -> None:
+    """Print the outcomes of the verification of a sealed entry."""
+    if as_json:
+        print_json([_sealed_as_dict(result) for result in results])
+        return
+    table = new_table("dataset", "seed", "metric", "known", "sealed", "interval", "shuffled", "outcome")
+    for column in table.columns:
+        column.no_wrap = True
+    for result in results:
+        known, found = _number(result.known), result.verification
+        cells = ("", known, "", "", "") if found is None else _sealed_cells(found, known)
+        style = _SEALED_STYLES[result.outcome]
+        table.add_row(result.dataset, str(result.seed), *cells, Text(result.outcome, style))
+    print_table(table)
+    for result in results:
+        if result.reason:
+            line = f"- {result.dataset}, seed {result.seed}: {shown(result.reason, 600)}"
+            print_line(fill(line, console().width, **_WRAP), _SEALED_STYLES[result.outcome])
+        elif result.outcome == "algorithm":
+            line = f"- {result.dataset}, seed {result.seed}: its weights make no difference, so it is an algorithm"
+            print_line(fill(line, console().width, **_WRAP), "dim")
+    first = next((result.verification for result in results if result.verification), None)
+    if first is not None:
+        draw = f"draw {first.data_seed}, of the commitment {first.commitment[:12]}... and the beacon"
+        print_line(f"{draw} {shown(first.beacon)}", "dim")
+    for result in results[:_MOST_DATASETS]:
+        if result.path is not None:
+            print_line(f"wrote {result.path}", "dim")
+
+
+def _sealed_cells(found: Verification, known: str) -> tuple[str, ...]:
+    interval = "" if found.low is None or found.high is None else f"{score_text(found.low)}-{score_text(found.high)}"
+    return found.metric, known, score_text(found.score), interval, _number(found.scrambled)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else score_text(value)
+
+
+def _sealed_as_dict(result: SealedResult) -> dict[str, Any]:
+    found = result.verification
+    return {
+        "dataset": result.dataset,
+        "seed": result.seed,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "known": result.known,
+        "verification": None if found is None else {**found.model_dump(mode="json"), "data_seed": found.data_seed},
+        "record": None if result.path is None else str(result.path),
+    }
 
 
 def _outcome(submission: SubmissionReport, accepted: int) -> str:

@@ -1,4 +1,4 @@
-"""The commands ``submit init`` and ``submit check``: a user's results, made ready for the leaderboard."""
+"""The commands of ``submit``: a user's results, made ready for the leaderboard, sealed and verified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from graphbench.cli.output import CommandLine
 
 submit = CommandLine(
     no_args_is_help=True,
-    help="Make results ready for the leaderboard: a folder with records or predictions, checked before it is sent.",
+    help="Make results ready for the leaderboard: a folder with records, predictions or weights, checked before it is "
+    "sent; sealed weights are verified on a draw that nobody could know.",
 )
 
 
@@ -73,4 +74,81 @@ def check_command(
     report = check_submission(folder, root=root, generate=generate, workers=workers, records=records)
     show_submission.report(report, as_json)
     if not report.accepted:
+        raise typer.Exit(1)
+
+
+@submit.command("seal")
+def seal_command(
+    folder: Annotated[Path, typer.Argument(help="Folder of the submission, with weights.")],
+) -> None:
+    """Commit to the weights, the configuration and the code of an entry: write `seal.json`, and print its commitment.
+
+    Weights lie in `weights/<domain>/<dataset>[-<task>]/seed<number>.safetensors`: the files of `graphbench weights
+    export`, or your own tensors with `code/model.py`, which defines `load(weights)` and returns a function of a PyG
+    batch. Publish the commitment. The test draw follows from it and from a public text that comes later, so that
+    nobody can know the draw now.
+    """
+    from graphbench.cli.printing import print_line
+    from graphbench.core.words import counted
+    from graphbench.leaderboard.submissions import seal
+
+    made, path = seal(folder)
+    print_line(f"wrote {path}")
+    parts = [counted(len(made.weights), "file") + " of weights"]
+    parts += [counted(len(made.code), "file") + " of code"] if made.code else []
+    print_line(f"sealed {' and '.join(parts)} of {made.model} on {', '.join(made.data)}")
+    print_line(f"commitment {made.commitment}", "bold")
+    print_line(f"then: publish the commitment, and graphbench submit verify {folder} --beacon TEXT", "dim")
+
+
+@submit.command("verify")
+def verify_command(
+    folder: Annotated[Path, typer.Argument(help="The sealed folder.")],
+    beacon: Annotated[
+        str,
+        typer.Option(
+            help="A public text that did not exist when the entry was sealed: the value of a random beacon, the hash "
+            "of a block, thrown dice.",
+            show_default=False,
+        ),
+    ],
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the records of verified results.", show_default="nothing is written"),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of the draw.", show_default="the whole test split")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="Most processor time that a draw of a dataset may cost.")
+    ] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="Most time of one run of an author's code.")
+    ] = 60.0,
+    root: Root = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Score sealed weights on the draw that follows from their commitment and a public text.
+
+    Weights of models of this package are rebuilt without any foreign code. An author's code runs in a closed process
+    (Bubblewrap) without network, files or labels: twice, and once with shuffled weights, which shows whether it is a
+    trained model or an algorithm. The exit code is 0 if every result is verified, else 1.
+    """
+    from graphbench.cli import show_submission
+    from graphbench.core.processes.isolated import IsolationLimits
+    from graphbench.leaderboard.submissions import verify_sealed
+
+    results = verify_sealed(
+        folder,
+        beacon,
+        root=root,
+        limit=limit,
+        workers=workers,
+        records=records,
+        patience=60 * patience,
+        limits=IsolationLimits(seconds=60 * timeout),
+    )
+    show_submission.sealed(results, as_json)
+    if not all(result.outcome in ("verified", "algorithm") for result in results):
         raise typer.Exit(1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphbench.core.errors import ResultError
@@ -14,13 +15,16 @@ from graphbench.leaderboard.references import anchors, references
 from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
 from graphbench.records.classes import BUDGET_CLASSES, BudgetClass, classes_of
+from graphbench.records.provenance import PROVENANCES, Provenance
 from graphbench.records.record import RunRecord
+from graphbench.records.stated import OWN_MODEL
 from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import dataset_card, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
 from graphbench.tasks.registry import task_of
+from graphbench.verification.reproduction import repeated_runs
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -38,6 +42,7 @@ class _Entry:
     budget_class: BudgetClass
     setup_hash: str
     records: tuple[RunRecord, ...]
+    sources: tuple[Provenance, ...]
 
 
 @dataclass(slots=True)
@@ -50,6 +55,7 @@ class Tables:
         unknown: Datasets of records that have no card.
         refused: Records with numbers that cannot be averaged, in words.
         samples: (unit, budget class, label) -> scores, of tables of the test split that count in means.
+        repeated: (path, start) of recorded runs that were repeated without a difference.
     """
 
     boards: list[Board]
@@ -57,15 +63,23 @@ class Tables:
     unknown: list[str]
     refused: list[str]
     samples: dict[tuple[str, BudgetClass, str], Sample]
+    repeated: frozenset[tuple[str, datetime]] = frozenset()
 
 
-def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
+def tables_of(
+    records: Iterable[RunRecord],
+    cards: Mapping[str, Card] | None = None,
+    repeated: Collection[tuple[str, datetime]] | None = None,
+) -> Tables:
     """Return the tables of some records, without records of datasets that have no card and records of absurd numbers.
 
     Args:
         records: The records.
         cards: Address -> card; the catalogue's where it has none.
+        repeated: (path, start) of recorded runs that were repeated without a difference; those among the package's
+            reproductions when None.
     """
+    again = repeated_runs() if repeated is None else repeated
     tables = Tables([], {}, [], [], {})
     sound = []
     for record in records:
@@ -81,6 +95,7 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
             tables.unknown.append(dataset)
         else:
             tables.cards[dataset] = card
+    tables.repeated = frozenset(again)
     groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
         if runs.dataset in tables.cards:
@@ -91,13 +106,27 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
     return tables
 
 
+def source_of(record: RunRecord, repeated: Collection[tuple[str, datetime]]) -> Provenance:
+    """Return where the scores of a record are from.
+
+    Args:
+        record: The record.
+        repeated: (path, start) of recorded runs that were repeated without a difference.
+    """
+    if record.verification is not None:
+        return "verified"
+    again = (record.relative_path.as_posix(), record.started) in repeated
+    return "recomputed" if again or record.recomputed_from is not None else "stated"
+
+
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
     entries_of: dict[Place, list[_Entry]] = {}
     for runs in results:
         setup, classes = runs.records[0].setup_hash, classes_of(runs.distinct, card)
         for split in ood_splits(card, [runs]):
             for data, records in _by_data(runs, card, split).items():
-                entry = _Entry(runs, classes[0], setup, tuple(records))
+                sources = tuple(source_of(record, tables.repeated) for record in records)
+                entry = _Entry(runs, classes[0], setup, tuple(records), sources)
                 for budget_class in classes:
                     key = (runs.dataset, runs.protocol or "", split, budget_class, data)
                     entries_of.setdefault(key, []).append(entry)
@@ -194,6 +223,7 @@ def _board(
         best=names[ranking.best],
         pairs_tested=ranking.pairs,
         anchors=anchors(card, scored, split) if measured_here else None,
+        size=task_of(card).sample_size(split) if split in card.all_splits else None,
     )
 
 
@@ -251,6 +281,12 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         cost=_cost(entry.records),
         versions=_distinct(record.graphbench_version for record in entry.records),
         notes=_distinct(record.remarks for record in entry.records),
+        provenance=min(entry.sources, key=list(PROVENANCES).index),
+        sources=entry.sources,
+        sealed=tuple(record.verification.score for record in entry.records if record.verification is not None),
+        algorithm=any(record.verification.algorithm for record in entry.records if record.verification is not None),
+        in_steps=any(record.steps for record in entry.records),
+        own_model=first.config.get("kind") == OWN_MODEL,
     )
 
 

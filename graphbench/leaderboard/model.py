@@ -13,9 +13,10 @@ from typing import Any, Literal
 from graphbench._version import __version__
 from graphbench.leaderboard.statistics import Comparison, Interval
 from graphbench.records.classes import BUDGET_CLASSES, BudgetClass
+from graphbench.records.provenance import Provenance
 from graphbench.reports.labels import named
 
-SCHEMA = 2
+SCHEMA = 3
 TEST = "test"
 
 Unranked = Literal["seeds", "bootstrap", "alone"]
@@ -87,6 +88,13 @@ class Row:
             ``rank``.
         class_rank: As ``rank``, in the table of ``budget_class``.
         class_worst_rank: As ``worst_rank``, in the table of ``budget_class``.
+        provenance: Where the scores are from: the weakest source among the distinct runs.
+        sources: Source of the score of every distinct run, in the order of the seeds.
+        sealed: Scores of distinct runs on their sealed draws, of the runs that have one.
+        algorithm: Whether a sealed draw showed that the weights make no difference to the score.
+        own_model: Whether the records are of a model that this package did not train.
+        in_steps: Whether the model was trained in optimizer steps; False for forests, rules and solvers, and where no
+            record says so.
         unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
             lack replicates) or ``alone`` (no other model of the table can be compared with it); None with a rank.
         against_best: The comparison with the ranked model of the best mean; None for the best model itself.
@@ -120,6 +128,12 @@ class Row:
     notes: tuple[str, ...]
     class_rank: int | None = None
     class_worst_rank: int | None = None
+    provenance: Provenance = "stated"
+    sources: tuple[Provenance, ...] = ()
+    sealed: tuple[float, ...] = ()
+    algorithm: bool = False
+    in_steps: bool = False
+    own_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +141,7 @@ class Reference:
     """A score that stands beside the models and is not ranked.
 
     Attributes:
-        kind: ``trivial``, ``solver`` or ``published``.
+        kind: ``trivial``; ``rule``: a simple rule that reads the graph as models do; ``solver`` or ``published``.
         name: Name of the predictor.
         value: The score.
         std: Standard deviation over seeds, as published; None if none was published.
@@ -138,7 +152,7 @@ class Reference:
         samples: Number of samples behind the score; None for published scores, and if it is unknown.
     """
 
-    kind: Literal["trivial", "solver", "published"]
+    kind: Literal["trivial", "rule", "solver", "published"]
     name: str
     value: float
     std: float | None
@@ -172,6 +186,7 @@ class Board:
         anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None if there
             are none.
         pairs_tested: Pairs of models that could be tested.
+        size: Size of the split's samples, such as nodes per graph; None where the samples have no common size.
     """
 
     dataset: str
@@ -189,6 +204,7 @@ class Board:
     best: str
     pairs_tested: int
     anchors: tuple[float, float] | None = None
+    size: float | None = None
 
     @property
     def domain(self) -> str:

@@ -13,13 +13,15 @@ from graphbench.core.files import clear_errors, write_text
 from graphbench.leaderboard import texts
 from graphbench.leaderboard.aggregation import SUITE, groups_of
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.model import TEST, Group, Leaderboard, to_json
+from graphbench.leaderboard.model import Group, Leaderboard, to_json
+from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.pictures import group_figure, scale_of
 from graphbench.leaderboard.rules import RULES
 from graphbench.records.classes import BUDGET_CLASSES
+from graphbench.records.provenance import PROVENANCES
 from graphbench.records.record import RunRecord
 from graphbench.reports.labels import named
-from graphbench.reports.pages import Embed, Grid, embed_for, environment, page_targets
+from graphbench.reports.pages import Embed, embed_for, environment, page_targets
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -98,17 +100,21 @@ def _rendered(kind: str, leaderboard: Leaderboard, title: str, path: Path, *, si
     return {name: template.render(context) for name, context in pages.items()}
 
 
-def page_of(domain: str) -> str:
-    """Return the file name of a domain's page."""
-    return f"domain-{texts.anchor(domain)}.html"
+def page_of(domain: str, place: str = "") -> str:
+    """Return the file name of a domain's page, with an anchor in it."""
+    return f"domain-{texts.anchor(domain)}.html" + (f"#{place}" if place else "")
 
 
 def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any) -> dict[str, Any]:
     return {
         "title": title,
         "board": leaderboard,
-        "overview": overview(leaderboard),
-        "page_of": page_of if links else lambda domain: f"#{texts.anchor(domain)}",
+        "lines": lines_of(leaderboard),
+        "sparkline": sparkline,
+        "size_chart": size_chart,
+        "classes": BUDGET_CLASSES,
+        "provenances": PROVENANCES,
+        "page_of": page_of if links else lambda domain, place="": f"#{place or texts.anchor(domain)}",
         "rules": RULES,
         "texts": texts,
         "scale_of": scale_of,
@@ -150,18 +156,3 @@ def _group_part(title: str, group: Group, embed: Embed) -> dict[str, Any]:
         "pairs": texts.pair_grid(group),
         "figure": embed(figure, name, texts.figure_title(group)) if figure else "",
     }
-
-
-def overview(leaderboard: Leaderboard) -> Grid:
-    """Return the domains with their numbers of datasets, models, and datasets with ranked models of each class."""
-    rows = []
-    for domain in leaderboard.domains:
-        boards = [b for b in leaderboard.boards if b.domain == domain and b.split == TEST]
-        models = {row.model for board in boards for row in board.rows}
-        ranked = {
-            name: {b.unit for b in boards if b.main and b.budget_class == name and any(r.rank for r in b.rows)}
-            for name in BUDGET_CLASSES
-        }
-        counts = (str(len(units)) for units in ranked.values())
-        rows.append((domain, str(len({b.unit for b in boards})), str(len(models)), *counts))
-    return Grid(("domain", "datasets", "models", *(f"ranked in {name}" for name in BUDGET_CLASSES)), tuple(rows))

@@ -37,7 +37,7 @@ _LATEX = str.maketrans({
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
 })  # fmt: skip
 _TIED, _UNTESTED = "\u2020", "\u2021"
-_KINDS = ("trivial", "solver", "published")
+_KINDS = ("trivial", "rule", "solver", "published")
 
 
 @dataclass(frozen=True, slots=True)

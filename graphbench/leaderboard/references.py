@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def references(card: Card, dataset: str, protocol: str | None, split: str, samples: SampleSet) -> tuple[Reference, ...]:
-    """Return the best trivial baseline, the reference solvers and the published scores of a split, best first.
+    """Return the best trivial baseline, the best rule, the solvers and the published scores of a split, best first.
 
     Scores measured on other samples than the models' samples come last. These scores name their samples and are not
     comparable.
@@ -45,7 +45,10 @@ def references(card: Card, dataset: str, protocol: str | None, split: str, sampl
 
 
 def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterator[Reference]:
-    """Yield the best trivial baseline and the solvers: on the models' samples, or else on the most samples."""
+    """Yield the best trivial baseline, the best rule and the solvers.
+
+    They were measured on the models' samples, or else on the most samples.
+    """
     measured = references_on(card, split, samples)
     apart, note = measured is None, ""
     if measured is None:
@@ -57,10 +60,14 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
         theirs, ours = samples_text(measured.samples, noun, samples), samples_text(samples, noun, samples)
         note = f"; measured on {theirs}, the models were scored on {ours}"
     count = measured.samples.count
-    if floor := best_of(measured.floor, metric):
-        rule = rules_of(card).get(floor[0])
-        basis = f"the best of the trivial predictors{note}" + (f": {rule.description.rstrip('.')}" if rule else "")
+    plain = without_rules(measured.floor, card)
+    if floor := best_of(plain, metric):
+        basis = f"the best of the trivial predictors{note}"
         yield Reference("trivial", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)
+    if floor := best_of({name: own for name, own in measured.floor.items() if name not in plain}, metric):
+        rule = rules_of(card).get(floor[0])
+        basis = f"a rule that reads the graph{note}" + (f": {rule.description.rstrip('.')}" if rule else "")
+        yield Reference("rule", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)
     for name, scores in measured.solvers.items():
         if metric in scores:
             yield Reference(

@@ -20,8 +20,8 @@ _UNRANKED = {
     "alone": "no other model can be compared with it",
 }
 HEADS = (
-    "rank", "model", "score", "95 % interval", "class", "rank in class", "seeds", "against the best mean", "parameters",
-    "training time", "peak memory", "graphs/s", "device", "budget", "graphbench",
+    "rank", "model", "score", "95 % interval", "class", "rank in class", "seeds", "source", "against the best mean",
+    "parameters", "training time", "peak memory", "graphs/s", "device", "budget", "graphbench",
 )  # fmt: skip
 
 
@@ -37,6 +37,8 @@ class Section:
         tables: The tables of all models on the test split that count in means.
         others: The tables of all models on the test split, on other samples.
         away: The scores of all models on all splits; None for a dataset with test scores alone.
+        boards: The tables of all models on all splits that count in means.
+        commands: Commands that obtain the first table again, each with what it does.
     """
 
     unit: str
@@ -46,6 +48,8 @@ class Section:
     tables: tuple[Board, ...]
     others: tuple[Board, ...]
     away: Grid | None
+    boards: tuple[Board, ...]
+    commands: tuple[tuple[str, str], ...]
 
 
 def sections(leaderboard: Leaderboard, domain: str) -> list[Section]:
@@ -67,7 +71,25 @@ def _section(unit: str, boards: Sequence[Board]) -> Section:
         tables=tuple(board for board in shown if board.split == TEST and board.main),
         others=tuple(board for board in shown if board.split == TEST and not board.main),
         away=away_grid([board for board in shown if board.main]),
+        boards=tuple(board for board in shown if board.main),
+        commands=_commands(boards[0]),
     )
+
+
+def _commands(board: Board) -> tuple[tuple[str, str], ...]:
+    """Return commands on a dataset and its best model, each with what it does."""
+    best = next(row for row in board.rows if row.label == board.best)
+    named = f"{board.dataset} --model {best.model}"
+    commands = [(f"graphbench info {board.dataset}", "the card: features, splits, licence, and the paper to cite")]
+    if not best.own_model:
+        commands += [
+            (f"graphbench reproduce {named}", "trains the best model again and compares the scores"),
+            (f"graphbench train {named} --seed {len(best.seeds)} --records records", "another seed of the best model"),
+        ]
+    commands.append(
+        (f"graphbench leaderboard {board.dataset} --records records --baselines", "this board, with your records")
+    )
+    return tuple(commands)
 
 
 def figure_title(group: Group) -> str:
@@ -90,12 +112,19 @@ def row_cells(row: Row, board: Board) -> tuple[str, ...]:
         row.budget_class,
         ranks_text(row.class_rank, row.class_worst_rank),
         seeds_text(row),
+        source_text(row),
         against_text(row, board),
         *cost_cells(row),
         "; ".join(row.cost.devices) or ABSENT,
         row.budget,
         ", ".join(row.versions) or ABSENT,
     )
+
+
+def why_not_ranked(row: Row) -> str:
+    """Return in a few words why a model has no rank."""
+    seeds = "1 seed" if len(row.seeds) == 1 else f"{len(row.seeds)} seeds"
+    return {"seeds": seeds, "bootstrap": "no bootstrap", "alone": "alone"}.get(row.unranked or "", "")
 
 
 def reference_cells(reference: Reference) -> tuple[str, str, str, str]:
@@ -129,6 +158,16 @@ def seeds_text(row: Row) -> str:
         return "deterministic"
     dropped = f"; dropped as copies: {_some_seeds(row.copies)}" if row.copies else ""
     return f"{len(row.seeds)} ({_some_seeds(row.seeds)}){dropped}"
+
+
+def source_text(row: Row) -> str:
+    """Return where the scores of a row are from, such as ``stated; 1 of 3 recomputed``, with sealed scores."""
+    better = [source for source in row.sources if source != row.provenance]
+    some = [f"{better.count(source)} of {len(row.sources)} {source}" for source in dict.fromkeys(better)]
+    sealed = ", ".join(map(number, row.sealed[:_MOST_SEEDS]))
+    draws = [f"{sealed} on {'a sealed draw' if len(row.sealed) == 1 else 'sealed draws'}"] if row.sealed else []
+    named = f"{row.provenance}, an algorithm" if row.algorithm else row.provenance
+    return "; ".join([named, *some, *draws])
 
 
 def _some_seeds(seeds: Sequence[int]) -> str:

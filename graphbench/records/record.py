@@ -23,6 +23,7 @@ from graphbench.evaluation.metrics import range_problem
 from graphbench.models.tabular.estimators import draws_nothing
 from graphbench.records.budgets import Budget
 from graphbench.records.earlier_names import config_for_digests
+from graphbench.records.provenance import Source, Verification
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 SCHEMA = 2
 _FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
 DIGEST = "digest"  # key of the file, which is no part of the record
-_LEFT_OUT = ("operations", "replicates", "scores_stated", "weights_hash")  # keys that only some records have
+_LEFT_OUT = ("operations", "recomputed_from", "replicates", "scores_stated", "verification", "weights_hash")
+"""Keys that only some records have."""
+
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
@@ -83,6 +86,9 @@ class RunRecord(StrictModel):
             models without tensors and in older records.
         published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
         notes: Anything a reader must know.
+        recomputed_from: What the check of a submission computed the scores from; None for scores of a run, or stated
+            ones.
+        verification: The score of the sealed weights on a sealed draw; None where there is none.
     """
 
     model_config = ConfigDict(allow_inf_nan=False, populate_by_name=True)
@@ -123,6 +129,8 @@ class RunRecord(StrictModel):
     weights_hash: str | None = None
     published_reference: str | None = None
     notes: str = ""
+    recomputed_from: Source | None = None
+    verification: Verification | None = None
 
     @field_validator("model")
     @classmethod

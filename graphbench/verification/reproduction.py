@@ -18,6 +18,7 @@ from pydantic import Field
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as find_card
+from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.validation import StrictModel
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Method = Literal["training", "weights"]
 Verdict = Literal["same bits", "within the interval", "different"]
+
+REPRODUCTIONS = "reproductions"
+"""Name of the folder of reproductions in ``baselines/``."""
 
 _MACHINE = ("cpu", "torch", "device", "gpu")  # facts of the hardware that decide bits, beside the number of threads
 _LEVEL = 0.95
@@ -179,6 +183,21 @@ def load_reproductions(folder: Path) -> list[Reproduction]:
         except (OSError, ValueError) as error:
             raise ResultError(f"{path} is no reproduction of a result: {error}; restore or delete it") from error
     return reproductions
+
+
+def reproductions_dir() -> Path:
+    """Return the folder of the package's reproductions, which need not exist."""
+    return data_folders("baselines")[0].path / REPRODUCTIONS
+
+
+def repeated_runs(folder: Path | None = None) -> frozenset[tuple[str, datetime]]:
+    """Return (path of the record, start of the run) of every recorded run that was repeated without a difference.
+
+    Args:
+        folder: Folder of the reproductions; the package's when None.
+    """
+    found = load_reproductions(reproductions_dir() if folder is None else folder)
+    return frozenset((one.record, one.started) for one in found if one.verdict != "different")
 
 
 def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]) -> Reproduction:

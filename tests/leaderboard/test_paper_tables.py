@@ -54,7 +54,7 @@ def test_cells_are_mean_and_deviation_with_bold_and_marks(records):
     assert bridges == "**0.7050** ± 0.0050‡" and mst == f"{mean(scores):.4f} ± {stdev(scores):.4f}"
     assert rows["single"] == ["–", "**0.9500**‡"]  # noqa: RUF001
     assert rows["near"][1].endswith("†") and not rows["far_off"][1].endswith(("†", "‡"))
-    assert rows["gin (published)"][1].startswith("0.69") and "structural (trivial)" in rows
+    assert rows["gin (published)"][1].startswith("0.69") and "structural (rule)" in rows
 
 
 def test_the_interval_is_that_of_the_board(records):

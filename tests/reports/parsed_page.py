@@ -9,7 +9,7 @@ class ParsedPage(HTMLParser):
     ``rows`` holds the text of a row, ``cells`` the texts of its cells.
     """
 
-    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect", "line", "circle"})
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect", "line", "circle", "polyline", "input"})
 
     def __init__(self, text):
         super().__init__()

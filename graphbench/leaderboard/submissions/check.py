@@ -99,6 +99,7 @@ class _Check:
         self._require_one_model()
         for dataset, entry in self.entries.items():
             entry.records.sort(key=lambda record: (record.seed, record.data_seed))
+            self._require_sources(entry)
             notes = None if self.description is None else self.description.notes
             check_group(entry, self.cards[dataset], self.budgets.get(dataset), notes)
             if not entry.findings and not entry.records:
@@ -141,6 +142,16 @@ class _Check:
             self._entry(card)
             if budget is not None:
                 self.budgets[card.address] = budget
+
+    def _require_sources(self, entry: SubmittedDataset) -> None:
+        """Refuse records that say that their scores were computed again from something that is not here."""
+        for record in entry.records:
+            if record.recomputed_from is not None and record.seed not in entry.recomputed:
+                entry.add(
+                    Level.REFUSED,
+                    f"the record of seed {record.seed} says that it was computed from {record.recomputed_from}, "
+                    f"which are not here; give the {record.recomputed_from} of this seed",
+                )
 
     def _require_one_model(self) -> None:
         """Refuse records of several models if no description says which model the submission is of."""
@@ -235,6 +246,7 @@ class _Check:
         cost = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
         computed = computed.model_copy(update={**cost, "budget": self._budget(computed, scored.card, stated)})
         check_record(computed, name, entry, self.data)
+        computed = computed.model_copy(update={"recomputed_from": "predictions"})
         entry.records.append(computed)
         self.computed.append((entry.dataset, computed))
 

@@ -14,12 +14,32 @@ from graphbench.records.files import DATASET_ID
 
 DESCRIPTION = "submission.yaml"
 PREDICTIONS = "predictions"
+SEAL = "seal.json"
+WEIGHTS = "weights"
+CODE = "code"
 MOST_FILES = 250_000
 MOST_RUNS = 5000
 MOST_LEVELS = 8
 MOST_NAME = 200
 _SEED = re.compile(r"seed(0|[1-9][0-9]{0,8})")
+_WEIGHTS_FILE = re.compile(r"seed(0|[1-9][0-9]{0,8})\.safetensors")
 _LAYOUT = f"{PREDICTIONS}/<domain>/<dataset>[-<task>]/seed<number>/<split>.npz"
+_WEIGHTS_LAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetensors"
+
+
+@dataclass(frozen=True)
+class SeedWeights:
+    """The file with a seed's weights on one dataset.
+
+    Attributes:
+        path: The file.
+        dataset: Id of the dataset, as the names of the folders give it.
+        seed: The seed.
+    """
+
+    path: Path
+    dataset: str
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +65,8 @@ class Contents:
         folder: The folder.
         records: JSON files outside the predictions.
         predictions: The folders of predictions.
+        weights: The files of weights.
+        code: The files of the author's code.
         unread: Number of files that nothing reads.
         faults: File -> why it is refused.
     """
@@ -52,6 +74,8 @@ class Contents:
     folder: Path
     records: list[Path] = field(default_factory=list)
     predictions: list[SeedFolder] = field(default_factory=list)
+    weights: list[SeedWeights] = field(default_factory=list)
+    code: list[Path] = field(default_factory=list)
     unread: int = 0
     faults: dict[str, str] = field(default_factory=dict)
 
@@ -81,6 +105,12 @@ def contents_of(folder: Path) -> Contents:
         parts = path.relative_to(folder).parts
         if parts[0] == PREDICTIONS:
             _sort_prediction(path, parts[1:], contents, seeds)
+        elif parts[0] == WEIGHTS:
+            _sort_weights(path, parts[1:], contents)
+        elif parts[0] == CODE:
+            contents.code.append(path)
+        elif parts == (SEAL,):
+            continue
         elif path.suffix == ".json":
             contents.records.append(path)
         elif parts != (DESCRIPTION,):
@@ -109,6 +139,17 @@ def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, see
     else:
         seed_folder = contents.folder / PREDICTIONS / domain / dataset / seed
         seeds.setdefault(seed_folder, SeedFolder(seed_folder, id_, int(number[1])))
+
+
+def _sort_weights(path: Path, parts: tuple[str, ...], contents: Contents) -> None:
+    """Add a file of weights, or the reason why it is none."""
+    name = contents.name_of(path)
+    number = _WEIGHTS_FILE.fullmatch(parts[-1])
+    id_ = f"{parts[0]}/{parts[1].replace('-', ':', 1)}" if len(parts) == 3 else ""
+    if number is None or not DATASET_ID.fullmatch(id_):
+        contents.faults[name] = f"weights lie in {_WEIGHTS_LAYOUT}, as safetensors; move the file there"
+    else:
+        contents.weights.append(SeedWeights(path, id_, int(number[1])))
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

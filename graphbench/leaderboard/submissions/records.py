@@ -89,6 +89,13 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
     before = len(entry.of_level(Level.REFUSED))
     if record.seed < 0:
         entry.add(Level.REFUSED, f"its seed is {record.seed}; number the runs from 0 on", name)
+    if record.verification is not None:
+        entry.add(
+            Level.REFUSED,
+            "it says that it was verified on a sealed draw; a verification counts where it is made: give the sealed "
+            "folder, for `graphbench submit verify`, and the record without it",
+            name,
+        )
     if number := absurd_number(record):
         entry.add(Level.REFUSED, f"{number}, with which nothing can be computed", name)
     is_own = record.config.get("kind") == OWN_MODEL

@@ -21,3 +21,26 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
   }
 }
+const filters = document.querySelector("form.filters");
+if (filters) {
+  const table = document.querySelector("table.lines"), rows = [...table.tBodies[0].rows];
+  const field = (name) => filters.elements[name];
+  const apply = () => {
+    const words = field("text").value.toLowerCase().split(/\s+/).filter(Boolean), kind = field("class").value;
+    table.className = `lines sortable show-${kind}`;
+    let shown = 0;
+    for (const row of rows) {
+      const source = row.getAttribute(`data-source-${kind}`);
+      const text = row.textContent.toLowerCase();
+      const fits = (!field("domain").value || row.dataset.domain === field("domain").value)
+        && source !== null && (!field("source").value || source === field("source").value)
+        && words.every((word) => text.includes(word));
+      row.hidden = !fits;
+      shown += fits;
+    }
+    filters.querySelector("output").textContent = `${shown} of ${rows.length} datasets`;
+  };
+  filters.addEventListener("submit", (event) => event.preventDefault());
+  filters.addEventListener("input", apply);
+  apply();
+}

@@ -230,12 +230,15 @@ class PredictTask(Task):
         score.samples = joined(map(ids_of, batches))
         return {split.split: score}
 
-    def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
-        """Write an array per output to a ``.npz`` file; the array of a single output is named ``y_pred``."""
+    def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
+        """Write an array per output to a ``.npz`` file; the array of a single output is named ``y_pred``.
+
+        Predictions of a single output may be arrays, as models from elsewhere return them.
+        """
         parts: dict[str, list[Any]] = {f.name: [] for f in self.card.outputs}
         for batch in predictions:
             for name, rows in parts.items():
-                rows.append(np.asarray(batch[name]))
+                rows.append(np.asarray(batch[name] if isinstance(batch, Mapping) else batch))
         single = len(parts) == 1
         return write_arrays(path, {"y_pred" if single else name: np.concatenate(rows) for name, rows in parts.items()})
 

@@ -1,0 +1,151 @@
+"""A Python module run in a closed child process: no network, nothing of this machine but what it is given.
+
+The child sees the system's libraries, this Python with its packages, and the files that the caller names; it has a
+network without any connection, processes of its own, and one folder to write into. Bubblewrap (``bwrap``, a package of
+Debian and of most other distributions) builds this view; where it is missing nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from graphbench.core.errors import ResultError
+from graphbench.core.untrusted import shown
+
+PROGRAM = "bwrap"
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+_MOST_OUTPUT = 400  # characters of the child's last words in a message
+
+
+@dataclass(frozen=True)
+class IsolationLimits:
+    """The limits of a closed child.
+
+    Attributes:
+        seconds: Seconds on the clock, after which it is killed.
+        memory_bytes: Bytes of memory that it may write to.
+        file_bytes: Bytes of one written file.
+    """
+
+    seconds: float = 3600.0
+    memory_bytes: int = 16 * 2**30
+    file_bytes: int = 2**32
+
+
+@lru_cache(maxsize=1)
+def isolation_fault() -> str | None:
+    """Return why no closed child can be started on this machine, with the remedy; None if one can."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        return "Bubblewrap is not installed; install it (`apt-get install bubblewrap`)"
+    probe = [program, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    tried = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if tried.returncode:
+        return f"this system allows no closed processes ({shown(tried.stderr.strip(), 200)}); use a machine that does"
+    return None
+
+
+def run_isolated(
+    module: str,
+    arguments: Sequence[str],
+    readable: Mapping[str, Path],
+    writable: Path,
+    *,
+    hidden: Sequence[Path] = (),
+    limits: IsolationLimits | None = None,
+) -> None:
+    """Run ``python -m module`` in a closed child process, and return when it has ended well.
+
+    Args:
+        module: A module of an installed package.
+        arguments: Its arguments.
+        readable: Path in the child -> file or folder that it may read there.
+        writable: The folder that the child may write into, which it sees as ``/out``.
+        hidden: Folders that the child must not see, even where they lie within Python's own folders.
+        limits: Time and memory.
+
+    Raises:
+        ResultError: If no closed child can be started, or the child fails, runs too long or takes too much memory.
+    """
+    if fault := isolation_fault():
+        raise ResultError(f"foreign code is run in a closed process alone, and {fault}")
+    limits = limits or IsolationLimits()
+    command = [
+        str(shutil.which(PROGRAM)), "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
+        "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+    ]  # fmt: skip
+    for path in _seen_by_python():
+        command += ["--ro-bind", str(path), str(path)]
+    for path in (path.resolve() for path in hidden if path.exists()):
+        command += ["--tmpfs", str(path)]
+    for place, source in readable.items():
+        command += ["--ro-bind", str(source.resolve()), place]
+    command += ["--bind", str(writable.resolve()), "/out", "--chdir", "/tmp"]
+    for name, value in _environment().items():
+        command += ["--setenv", name, value]
+    command += [sys.executable, "-B", "-m", module, *arguments]
+    try:
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limits.seconds,
+            check=False,
+            preexec_fn=lambda: _limit(limits),
+        )
+    except subprocess.TimeoutExpired:
+        raise ResultError(f"the code did not end within {limits.seconds:g} seconds and was stopped") from None
+    if ended.returncode:
+        words = shown(ended.stderr.strip()[-_MOST_OUTPUT:])
+        raise ResultError(f"the code failed with exit code {ended.returncode}: {words or 'it printed nothing'}")
+
+
+def _seen_by_python() -> list[Path]:
+    """Return the existing folders that Python, its packages and this package need, none within another."""
+    import graphbench
+
+    package = Path(graphbench.__file__).resolve().parent
+    own = [package, *(package.parent / name for name in ("datasets", "baselines", "hpo"))]
+    places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    named = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.executable, *places, *map(str, own)]
+    found = {path for name in named for path in (Path(name), Path(name).resolve()) if path.exists()}
+    return sorted(path for path in found if not any(parent in found for parent in path.parents))
+
+
+def _environment() -> dict[str, str]:
+    import graphbench
+
+    return {
+        "PATH": os.defpath,
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "PYTHONPATH": str(Path(graphbench.__file__).resolve().parent.parent),
+        "PYTHONHASHSEED": "0",
+        "NUMBA_CACHE_DIR": "/tmp/numba",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "LANG": "C.UTF-8",
+    }
+
+
+def _limit(limits: IsolationLimits) -> None:
+    """Limit the resources of the process that is about to become the child."""
+    cpu = int(limits.seconds * (os.cpu_count() or 1)) + 1
+    for what, most in (
+        (resource.RLIMIT_DATA, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))

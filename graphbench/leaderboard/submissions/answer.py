@@ -1,0 +1,48 @@
+"""The program of the closed child process: it loads an author's model and writes its predictions.
+
+The child has the author's code in ``/code``, the weights in ``/weights.safetensors``, batches without labels in
+``/inputs/<name>.pt``, and writes ``/out/<name>.<ending>`` for each. ``code/model.py`` defines ``load(weights)``, which
+gets the path of the weights (None where there are none) and returns the model: a function of a PyG batch that returns
+predictions, as for :func:`graphbench.evaluate_model`, or a ``TaskModel``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+MODULE = "graphbench.leaderboard.submissions.answer"
+CODE, WEIGHTS, INPUTS, OUTPUT = "/code", "/weights.safetensors", "/inputs", "/out"
+
+
+def main(address: str) -> None:
+    """Write the predictions of the model in ``/code`` for all files of batches in ``/inputs``.
+
+    Args:
+        address: Address of the dataset.
+    """
+    import torch
+
+    from graphbench.catalog.names import card as find_card
+    from graphbench.data.batches.inputs_only import batch_of_fields
+    from graphbench.tasks.base import in_memory
+    from graphbench.tasks.registry import task_of
+    from graphbench.training.scoring import ModelOnDevice, evaluating
+
+    torch.set_num_threads(1)
+    task = task_of(find_card(address))
+    sys.path.insert(0, CODE)
+    weights = Path(WEIGHTS)
+    model = importlib.import_module("model").load(weights if weights.exists() else None)
+    bound = ModelOnDevice(model, address, torch.device("cpu"))
+    for path in sorted(Path(INPUTS).glob("*.pt")):
+        batches: list[dict[str, Any]] = torch.load(path, weights_only=True)
+        with evaluating(model):
+            rows = (in_memory(task.predict(bound, batch_of_fields(fields))) for fields in batches)
+            task.write_predictions(Path(OUTPUT, path.stem), rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,486 @@
+"""The verification of sealed entries: their weights are scored on a draw of the data that nobody could know before.
+
+Models of this package are rebuilt from the header of their weights, so no foreign code runs. An author's own code runs
+in a closed child process, which sees batches without labels; it runs twice, and once more with shuffled weights.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from graphbench._version import __version__
+from graphbench.catalog.cards import Card
+from graphbench.catalog.costs import seconds_to_draw
+from graphbench.catalog.names import card as card_of
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import GraphBenchError, ResultError
+from graphbench.core.files import default_root, file_sha256
+from graphbench.core.processes.isolated import IsolationLimits, isolation_fault, run_isolated
+from graphbench.core.untrusted import text_fault
+from graphbench.core.words import duration
+from graphbench.data.components.domain import find
+from graphbench.leaderboard.submissions import answer
+from graphbench.leaderboard.submissions.data import CanonicalData
+from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description
+from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
+from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
+from graphbench.leaderboard.submissions.predictions import most_array_bytes, require_readable
+from graphbench.leaderboard.submissions.records import check_record, read_submitted
+from graphbench.leaderboard.submissions.seal import Seal, datasets_of, read_seal, require_unchanged
+from graphbench.records.files import save_record, stored_records
+from graphbench.records.machine import hardware
+from graphbench.records.provenance import EarlierSeal, Verification, draw_of
+from graphbench.records.record import RunRecord
+from graphbench.records.stated import Stated
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.evaluation.score import Score
+    from graphbench.tasks.base import Task
+
+Outcome = Literal["verified", "algorithm", "refused", "impossible"]
+
+SPLIT = "test"
+MOST_SECONDS = 3600.0
+"""Most processor seconds that a sealed draw is generated for without being asked."""
+
+_BATCH = 64
+_QUANTILE = 2.576  # of the normal distribution: an honest entry is refused by chance in 1 of 200 cases
+_SAME = 1e-3  # relative difference between a record and its weights stored with 16 bits
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class SealedResult:
+    """The outcome for one seed of an entry on one dataset.
+
+    Attributes:
+        dataset: Address of the dataset.
+        seed: The seed.
+        outcome: ``verified``; ``algorithm``: verified, and the weights of the code make no difference; ``refused``; or
+            ``impossible``: the dataset cannot be drawn again.
+        reason: Why it is refused or impossible; empty otherwise.
+        known: The score on the canonical draw, computed from the weights.
+        record: The record with its verification; None where there is none.
+        path: Its file; None if none was written.
+    """
+
+    dataset: str
+    seed: int
+    outcome: Outcome
+    reason: str = ""
+    known: float | None = None
+    record: RunRecord | None = None
+    path: Path | None = None
+
+    @property
+    def verification(self) -> Verification | None:
+        """The score on the sealed draw."""
+        return None if self.record is None else self.record.verification
+
+
+def verify_sealed(
+    folder: str | os.PathLike[str],
+    beacon: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    workers: int | None = None,
+    records: str | os.PathLike[str] | None = None,
+    patience: float = MOST_SECONDS,
+    limits: IsolationLimits | None = None,
+    progress: bool | None = None,
+) -> list[SealedResult]:
+    """Score the weights of a sealed entry on the draw that follows from its commitment and a public text.
+
+    Anybody who has the folder and the text obtains the same draw, and on a CPU of the same kind the same scores.
+
+    Args:
+        folder: The sealed folder.
+        beacon: A public text that did not exist when the entry was sealed: the value of a random beacon, the hash of a
+            block, thrown dice.
+        root: Folder of all datasets; the default one when None.
+        limit: Most samples of the draw; None for the whole test split.
+        workers: Processes that generate data.
+        records: Folder of the records that are written; None writes nothing.
+        patience: Most processor seconds that the draw of a dataset may cost; a costlier one is not generated.
+        limits: Limits of the child process that runs an author's code.
+        progress: Show progress bars; None shows them in a terminal.
+
+    Raises:
+        ResultError: If the folder is not sealed, was changed since, or was verified with another beacon already.
+    """
+    place = checked_path("folder", folder)
+    beacon = _checked_beacon(beacon)
+    sealed = read_seal(place)
+    require_unchanged(place, sealed)
+    target = None if records is None else checked_path("records", records)
+    known = [] if target is None or not target.is_dir() else [record for _, record in stored_records(records=target)]
+    _require_one_beacon(sealed, beacon, known)
+    where = default_root() if root is None else checked_path("root", root)
+    entry = _Entry(place, sealed, beacon, where, limit, workers, patience, limits or IsolationLimits(), progress)
+    results = []
+    for dataset, seed, weights in entry.runs():
+        result = entry.result(dataset, seed, weights, known)
+        if result.record is not None and target is not None:
+            path = save_record(result.record, target)
+            result = SealedResult(dataset, seed, result.outcome, "", result.known, result.record, path)
+        results.append(result)
+    return results
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The scores of one set of weights.
+
+    Attributes:
+        known: On the canonical draw.
+        sealed: On the sealed draw.
+        scrambled: Of shuffled weights on the sealed draw; None where there are none or the code refuses them.
+        algorithm: Whether the weights make no difference.
+    """
+
+    known: Score
+    sealed: Score
+    scrambled: float | None = None
+    algorithm: bool = False
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A sealed folder and the settings of its verification."""
+
+    folder: Path
+    sealed: Seal
+    beacon: str
+    root: Path
+    limit: int | None
+    workers: int | None
+    patience: float
+    limits: IsolationLimits
+    progress: bool | None
+
+    @property
+    def description(self) -> Description:
+        return read_description(self.folder / DESCRIPTION)
+
+    def runs(self) -> list[tuple[str, int, Path | None]]:
+        """Return (dataset, seed, file of weights) of everything that is scored."""
+        contents = contents_of(self.folder)
+        if contents.weights:
+            return [(card_of(file.dataset).address, file.seed, file.path) for file in contents.weights]
+        return [(address, 0, None) for address in datasets_of(contents, self.description)]
+
+    def result(self, dataset: str, seed: int, weights: Path | None, known: Sequence[RunRecord]) -> SealedResult:
+        card = card_of(dataset)
+        if reason := self._why_impossible(card):
+            return SealedResult(dataset, seed, "impossible", reason)
+        try:
+            splits = self._splits(card)
+            scores = self._answer(card, weights, splits)
+            if reason := _why_lower(scores.known, scores.sealed, "the canonical draw"):
+                return SealedResult(dataset, seed, "refused", reason, scores.known.primary)
+            record = self._record(card, seed, scores, splits[0])
+            verification = self._verification(scores, splits[1], _earlier(dataset, seed, record, self.sealed, known))
+        except GraphBenchError as error:
+            return SealedResult(dataset, seed, "refused", str(error))
+        record = record.model_copy(update={"recomputed_from": "weights", "verification": verification})
+        outcome: Outcome = "algorithm" if scores.algorithm else "verified"
+        return SealedResult(dataset, seed, outcome, "", scores.known.primary, record)
+
+    # -------------------------------------------------------------------------------------------------- data
+
+    def _why_impossible(self, card: Card) -> str:
+        if not find("generator", card.generator).drawn:
+            return "its samples are read from files and cannot be drawn again; scores on it stay stated or recomputed"
+        seconds = seconds_to_draw(card, SPLIT, self.limit)
+        if seconds is not None and seconds > self.patience:
+            return (
+                f"a new draw of its {SPLIT} split takes {duration(seconds)} of processor time, most of it for "
+                f"labels; give a limit on the samples, or more patience"
+            )
+        return ""
+
+    def _splits(self, card: Card) -> tuple[GraphDataset, GraphDataset]:
+        """Return the canonical and the sealed draw of the split."""
+        from graphbench.loader import Loader
+
+        options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
+        canonical = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
+        draw = draw_of(self.sealed.commitment, self.beacon)
+        sealed = Loader(card.address, limit=self.limit, data_seed=draw, **options).load(()).labelled(SPLIT)
+        return canonical, sealed
+
+    # ------------------------------------------------------------------------------------------------ scores
+
+    def _answer(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
+        if self.sealed.code:
+            return self._answer_of_code(card, weights, splits)
+        from graphbench.training.evaluate import evaluate_splits
+        from graphbench.training.weights.load import load_model
+
+        assert weights is not None
+        model = load_model(card.address, weights)
+        both = {"known": splits[0], "sealed": splits[1]}
+        scores = evaluate_splits(model, both, device="cpu", progress=self.progress)
+        return _Answer(scores["known"], scores["sealed"])
+
+    def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
+        if fault := isolation_fault():
+            raise ResultError(f"the author's code is run in a closed process alone, and {fault}")
+        known, sealed = splits
+        first = self._score_of_code(card, weights, {"known": known, "sealed": sealed})
+        second = self._score_of_code(card, weights, {"sealed": sealed})
+        (score, bits), (again, other_bits) = first["sealed"], second["sealed"]
+        if bits != other_bits:
+            raise ResultError(
+                f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
+                f"{again.primary:g}): it reads a clock or draws random numbers without a seed; make it repeatable"
+            )
+        if weights is None:
+            return _Answer(first["known"][0], score, None, algorithm=True)
+        try:
+            scrambled = self._score_of_code(card, weights, {"sealed": sealed}, scramble=True)["sealed"][0]
+        except GraphBenchError:  # the code knows its weights, or cannot compute with others
+            return _Answer(first["known"][0], score, None, algorithm=True)
+        return _Answer(first["known"][0], score, scrambled.primary, algorithm=not _is_better(score, scrambled))
+
+    def _score_of_code(
+        self, card: Card, weights: Path | None, splits: Mapping[str, GraphDataset], *, scramble: bool = False
+    ) -> dict[str, tuple[Score, str]]:
+        """Return name -> the score of the author's code on a split, and the hash of its predictions."""
+        from graphbench.tasks.registry import task_of
+
+        tasks = {name: task_of(split.card) for name, split in splits.items()}
+        stated = (self.description.budget(card.address) or StatedBudget()).scores
+        with tempfile.TemporaryDirectory(prefix="graphbench-sealed-") as scratch:
+            inputs, written = Path(scratch, "inputs"), Path(scratch, "out")
+            inputs.mkdir()
+            written.mkdir()
+            for name, split in splits.items():
+                _write_inputs(split, tasks[name].file_batches(split, _BATCH), inputs / f"{name}.pt")
+            readable = {answer.INPUTS: inputs, answer.CODE: self.folder / CODE}
+            if weights is not None:
+                readable[answer.WEIGHTS] = _scrambled(weights, Path(scratch)) if scramble else weights
+            hidden = [self.root, default_root()]
+            run_isolated(answer.MODULE, [card.address], readable, written, hidden=hidden, limits=self.limits)
+            return {name: _scored(tasks[name], written, name, split, stated) for name, split in splits.items()}
+
+    # ----------------------------------------------------------------------------------------------- records
+
+    def _record(self, card: Card, seed: int, scores: _Answer, split: GraphDataset) -> RunRecord:
+        """Return the record of the canonical score: the author's, if its scores are those of the weights."""
+        own = self._own_record(card, seed)
+        if own is None:
+            return self._record_of_weights(card, seed, scores.known, split)
+        stated = own.scores.get(SPLIT, {}).get(scores.known.primary_name)
+        if stated is None:
+            raise ResultError(f"the record of seed {seed} has no {scores.known.primary_name} on {SPLIT}")
+        same_samples = own.graphs_scored.get(SPLIT) == scores.known.graphs
+        agrees = (
+            math.isclose(stated, scores.known.primary, rel_tol=_SAME, abs_tol=1e-6)
+            if same_samples
+            else not _are_apart(stated, scores.known, own.replicates.get(SPLIT, []))
+        )
+        if not agrees:
+            raise ResultError(
+                f"the record of seed {seed} states {scores.known.primary_name} {stated:g} on {SPLIT}, and its weights "
+                f"score {scores.known.primary:g}; give the weights of the run that is recorded"
+            )
+        return own
+
+    def _own_record(self, card: Card, seed: int) -> RunRecord | None:
+        contents, data = contents_of(self.folder), CanonicalData(self.root, workers=self.workers)
+        for path in contents.records:
+            record = read_submitted(path).record
+            if (record.dataset, record.seed, record.data_seed) != (card.address, seed, 0):
+                continue
+            if record.model != self.sealed.model:
+                raise ResultError(f"{contents.name_of(path)} is of the model {record.model}, not {self.sealed.model}")
+            entry = SubmittedDataset(card.address)
+            if not check_record(record, contents.name_of(path), entry, data):
+                raise ResultError(entry.of_level(Level.REFUSED)[0].line)
+            return record
+        return None
+
+    def _record_of_weights(self, card: Card, seed: int, score: Score, split: GraphDataset) -> RunRecord:
+        budget = self.description.budget(card.address) or StatedBudget()
+        stated = Stated(
+            self.sealed.model,
+            seed=seed,
+            steps=budget.steps,
+            batch_size=budget.batch_size,
+            parameters=budget.parameters,
+            notes=self.description.notes,
+            config={"seal": "code" if self.sealed.code else "package"},
+            protocol=budget.protocol,
+            deterministic=budget.deterministic,
+        )
+        record = RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, stated)
+        return record.model_copy(update={"hardware": budget.hardware, "wall_seconds": budget.training_seconds})
+
+    def _verification(self, scores: _Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
+        score = scores.sealed
+        low, high = _interval(score)
+        return Verification(
+            commitment=self.sealed.commitment,
+            beacon=self.beacon,
+            sealed_at=self.sealed.sealed_at,
+            verified_at=datetime.now(UTC).replace(microsecond=0),
+            split=SPLIT,
+            graphs=len(split),
+            metric=score.primary_name,
+            score=score.primary,
+            low=low,
+            high=high,
+            data_hash=split.content_hash,
+            runs="code" if self.sealed.code else "package",
+            scrambled=scores.scrambled,
+            algorithm=scores.algorithm,
+            earlier=earlier,
+            hardware=hardware(),
+            graphbench_version=__version__,
+        )
+
+
+def _scored(task: Task, folder: Path, name: str, split: GraphDataset, stated: str | None) -> tuple[Score, str]:
+    """Return the score of a file that the child has written, and the hash of the file."""
+    found = task.find_predictions(folder, name)
+    if found is None or found.is_symlink():
+        raise ResultError("the code ended without predictions")
+    require_readable(found, len(split), most_array_bytes(split))
+    return task.score_file(found, split, stated)[split.split], file_sha256(found)
+
+
+def _checked_beacon(beacon: str) -> str:
+    fault = text_fault(beacon, 500)
+    if fault or len(beacon.strip()) < 6:
+        raise ResultError(
+            f"the beacon {beacon!r:.80} is {fault or 'too short'}; give a public text of 6 to 500 characters that "
+            "nobody could know when the entry was sealed, such as the value of a random beacon or the hash of a block"
+        )
+    return beacon.strip()
+
+
+def _require_one_beacon(sealed: Seal, beacon: str, known: Sequence[RunRecord]) -> None:
+    """Refuse a second beacon for one commitment: the better of two draws would be chosen."""
+    for record in known:
+        before = record.verification
+        if before is not None and before.commitment == sealed.commitment and before.beacon != beacon:
+            raise ResultError(
+                f"this entry was verified with the beacon {before.beacon!r:.80} already ({record.dataset}, seed "
+                f"{record.seed}); a commitment has one draw: give the same beacon to repeat the verification"
+            )
+
+
+def _earlier(
+    dataset: str, seed: int, record: RunRecord, sealed: Seal, known: Sequence[RunRecord]
+) -> tuple[EarlierSeal, ...]:
+    """Return the sealed draws that earlier entries of the same model were scored on, the oldest first."""
+    found: list[EarlierSeal] = []
+    for other in known:
+        before = other.verification
+        if before is None or (other.dataset, other.model, other.seed) != (dataset, record.model, seed):
+            continue
+        found += before.earlier
+        if before.commitment != sealed.commitment:
+            found.append(EarlierSeal(commitment=before.commitment, beacon=before.beacon, score=before.score))
+    return tuple(dict.fromkeys(found))
+
+
+def _write_inputs(split: GraphDataset, batches: Any, path: Path) -> None:
+    """Write the batches of a split without labels.
+
+    Raises:
+        ResultError: If the task's batches are no batches of graphs.
+    """
+    import torch
+
+    from graphbench.data.batches.inputs_only import fields_without_labels
+
+    kept = []
+    for batch in batches:
+        fields = fields_without_labels(batch, split.card)
+        if fields is None:
+            raise ResultError(
+                f"batches of {split.card.address} are no PyG batches, and only these are given to an author's code; "
+                "models of this package are verified on all datasets"
+            )
+        kept.append(fields)
+    torch.save(kept, path)
+
+
+def _scrambled(weights: Path, scratch: Path) -> Path:
+    """Write the weights with the numbers of every tensor in a random order, the same one each time."""
+    from safetensors.numpy import load_file, save_file
+
+    random = np.random.default_rng(0)
+    tensors = {name: random.permuted(array.ravel()).reshape(array.shape) for name, array in load_file(weights).items()}
+    path = scratch / "scrambled.safetensors"
+    save_file(tensors, path, _metadata_of(weights))
+    return path
+
+
+def _metadata_of(weights: Path) -> dict[str, str] | None:
+    from safetensors import safe_open
+
+    with safe_open(weights, framework="numpy") as file:
+        return file.metadata() or None
+
+
+# ------------------------------------------------------------------------------------------------ comparisons
+
+
+def _interval(score: Score) -> tuple[float | None, float | None]:
+    if not score.replicates:
+        return None, None
+    ends = np.quantile(score.replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return float(ends[0]), float(ends[1])
+
+
+def _deviation(replicates: Sequence[float]) -> float:
+    return float(np.std(replicates, ddof=1)) if len(replicates) > 1 else math.nan
+
+
+def _why_lower(before: Score, now: Score, where: str) -> str:
+    """Return why a score on the sealed draw is worse than another one, by more than chance; empty if it is not."""
+    sign = 1.0 if now.higher_is_better else -1.0
+    lost = sign * (before.primary - now.primary)
+    spread = math.hypot(_deviation(before.replicates), _deviation(now.replicates))
+    if math.isnan(spread):
+        spread = 0.01 * max(abs(before.primary), 1e-9)
+    if lost <= _QUANTILE * spread + 1e-9:
+        return ""
+    return (
+        f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}, a loss of "
+        f"{lost / spread:.1f} standard errors: the weights know the samples of {where}"
+        if spread > 0
+        else f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}"
+    )
+
+
+def _are_apart(stated: float, score: Score, replicates: Sequence[float]) -> bool:
+    """Return whether a stated score of other samples is farther from a score than chance explains."""
+    spread = math.hypot(_deviation(replicates), _deviation(score.replicates))
+    if math.isnan(spread):
+        return not math.isclose(stated, score.primary, rel_tol=0.01)
+    return abs(stated - score.primary) > _QUANTILE * spread + 1e-9
+
+
+def _is_better(true: Score, scrambled: Score) -> bool:
+    """Return whether the true weights are better than shuffled ones, by the paired bootstrap where there is one."""
+    sign = 1.0 if true.higher_is_better else -1.0
+    gain = sign * (true.primary - scrambled.primary)
+    if not true.replicates or not scrambled.replicates:
+        return gain > 0.01 * max(abs(true.primary), 1e-9)
+    gains = sign * (np.asarray(true.replicates) - np.asarray(scrambled.replicates))
+    return gain > 0 and float(np.mean(gains <= 0)) < (1 - _LEVEL) / 2

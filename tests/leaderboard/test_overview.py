@@ -1,0 +1,104 @@
+"""The first screen: one line per dataset with the right numbers, and pictures of scores by size."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from graphbench.leaderboard import leaderboard_of
+from graphbench.leaderboard.boards import source_of, tables_of
+from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
+from graphbench.leaderboard.texts import source_text
+from graphbench.records.files import load_records
+from graphbench.records.provenance import Verification, draw_of
+
+from .conftest import bootstrapped
+from .conftest import make_record as toy_record
+
+ID = "algoreas/mst_easy"
+
+
+def make_record(*arguments, **changes):
+    """Return a record of the current version of this module's dataset."""
+    return toy_record(*arguments, **{"dataset": ID, "dataset_version": 1, **changes})
+
+
+def verified(record, beacon="the hash of a block", **changes):
+    found = Verification(
+        commitment="ab" * 32, beacon=beacon, sealed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        verified_at=datetime(2026, 1, 2, tzinfo=UTC), split="test", graphs=10, metric="f1", score=0.5, data_hash="c",
+        runs="package", hardware={}, graphbench_version="0", **changes,
+    )  # fmt: skip
+    return record.model_copy(update={"recomputed_from": "weights", "verification": found})
+
+
+def line_of(records, **options):
+    (line,) = lines_of(leaderboard_of(records, **options))
+    return line
+
+
+def test_a_line_has_the_best_of_each_kind():
+    ranked = [bootstrapped(make_record(seed, dataset=ID, f1=0.8 + seed / 100)) for seed in range(3)]
+    weaker = [bootstrapped(make_record(seed, dataset=ID, f1=0.5 + seed / 100, model="gt")) for seed in range(3)]
+    single = [make_record(0, dataset=ID, f1=0.99, model="lucky")]
+    forest = [make_record(0, dataset=ID, f1=0.87, model="forest", steps=None)]
+    line = line_of([*ranked, *weaker, *single, *forest])
+    assert (line.unit, line.domain, line.metric, line.models) == (ID, "algoreas", "f1", 4)
+    assert line.best["open"].label == "gin" and line.ahead["open"].label == "lucky"
+    assert (line.classical.name, line.classical.value) == ("forest", 0.87)
+    assert (
+        line.published.name == "gt" and line.published.value == 0.8566 and not line.beats_published(line.best["open"])
+    )
+    assert line.beats_published(line.ahead["open"])
+
+
+def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind():
+    found = leaderboard_of(load_records())
+    lines = {line.unit: line for line in lines_of(found)}
+    boards = [b for b in found.boards if b.split == "test" and b.main and b.budget_class == "open"]
+    assert lines.keys() == {board.unit for board in boards}
+    for board in boards:
+        line, sign = lines[board.unit], 1 if board.higher_is_better else -1
+        ranked = [row for row in board.rows if row.rank is not None] or board.rows
+        assert sign * line.best["open"].mean == max(sign * row.mean for row in ranked)
+        assert line.curve == tuple(sorted(line.curve)) and len(dict(line.curve)) == len(line.curve)
+    kinds = {r.kind for board in boards for r in board.references}
+    assert kinds == {"trivial", "rule", "solver", "published"}
+    mst = lines[ID]
+    assert mst.classical.name == "structural" and mst.trivial.value < mst.classical.value
+    assert sparkline(mst).words.startswith(f"{mst.curve[0][1]:.4f} at 128")
+
+
+def test_curves_are_drawn_in_their_order():
+    scores = {"test": {"f1": 0.9}, "n256": {"f1": 0.8}, "n512": {"f1": 0.6}}
+    found = leaderboard_of([make_record(0, dataset=ID).model_copy(update={"scores": scores})])
+    chart = size_chart([b for b in found.boards if b.budget_class == "open"])
+    assert [label for _, label in chart.sizes] == ["128", "256", "512"]
+    xs = [x for x, _ in chart.sizes]
+    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)  # doublings are equally far apart
+    (curve,) = chart.curves
+    heights = [y for _, y, _ in curve.points]
+    assert heights == sorted(heights) and [value for *_, value in curve.points] == [0.9, 0.8, 0.6]  # y grows downwards
+
+
+def test_the_source_of_a_row_is_the_weakest_of_its_runs():
+    first, second, third = (bootstrapped(make_record(seed, dataset=ID, f1=0.8 + seed / 100)) for seed in range(3))
+    again = {(second.relative_path.as_posix(), second.started)}
+    assert source_of(first, again) == "stated" and source_of(second, again) == "recomputed"
+    assert source_of(verified(third), set()) == "verified"
+    (row,) = next(iter(tables_of([first, second, verified(third)], repeated=again).boards)).rows
+    assert row.provenance == "stated" and row.sources == ("stated", "recomputed", "verified")
+    assert source_text(row) == "stated; 1 of 3 recomputed; 1 of 3 verified; 0.5000 on a sealed draw"
+    whole = next(iter(tables_of([verified(r, algorithm=True) for r in (first, second, third)]).boards)).rows[0]
+    assert whole.provenance == "verified" and whole.algorithm
+    assert source_text(whole) == "verified, an algorithm; 0.5000, 0.5000, 0.5000 on sealed draws"
+
+
+def test_a_repetition_of_another_run_of_the_name_does_not_count():
+    record = make_record(0, dataset=ID)
+    assert source_of(record, {(record.relative_path.as_posix(), datetime(2020, 1, 1, tzinfo=UTC))}) == "stated"
+
+
+def test_draws_follow_from_commitment_and_beacon_alone():
+    draws = {draw_of("ab" * 32, f"beacon {i}") for i in range(1000)} | {draw_of(f"{i:064x}", "b") for i in range(1000)}
+    assert len(draws) == 2000 and min(draws) >= 1 and max(draws) < 2**31
+    assert draw_of("ab" * 32, "the hash of a block") == verified(make_record(0)).verification.data_seed
