@@ -68,17 +68,22 @@ def split_costs(
 
     Rates of another version of the card do not count.
     """
+    found = [_split_cost(card, name, rates, labeller) for name in card.all_splits]
+    costs = [cost for cost in found if cost is not None]
+    return costs if len(costs) == len(found) else None
+
+
+def _split_cost(
+    card: Card, split: str, rates: Mapping[str, Mapping[str, Any]], labeller: str | None
+) -> SplitCost | None:
     measured = rates.get(card.domain, {}).get("rates", {}).get(card.id.split("/", 1)[1])
     if measured is None or measured["version"] != card.version:
         return None
     of_splits = measured["splits"] if labeller is None else measured.get("labels", {}).get(labeller, {})
-    if set(of_splits) < set(card.all_splits):
+    if split not in of_splits:
         return None
-    found = []
-    for name, spec in card.all_splits.items():
-        rate = of_splits[name]
-        found.append(SplitCost(spec.count, rate["shard"], rate["draw"], rate["join"], rate["bytes"]))
-    return found
+    rate = of_splits[split]
+    return SplitCost(card.split(split).count, rate["shard"], rate["draw"], rate["join"], rate["bytes"])
 
 
 def seconds_to_draw(card: Card, split: str, limit: int | None = None) -> float | None:
@@ -90,11 +95,10 @@ def seconds_to_draw(card: Card, split: str, limit: int | None = None) -> float |
         limit: Number of its first samples; None for all.
     """
     rates, total = read_rates(), 0.0
-    for labeller in (None, *card.labels):
-        costs = split_costs(card, rates, labeller)
-        if costs is None:
+    for labeller in (None, *card.labellers):
+        cost = _split_cost(card, split, rates, labeller)
+        if cost is None:
             return None
-        cost = costs[list(card.all_splits).index(split)]
         count = cost.count if limit is None else min(limit, cost.count)
         total += count * (cost.draw + cost.join)
     return total

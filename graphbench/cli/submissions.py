@@ -98,7 +98,8 @@ def seal_command(
     parts += [counted(len(made.code), "file") + " of code"] if made.code else []
     print_line(f"sealed {' and '.join(parts)} of {made.model} on {', '.join(made.data)}")
     print_line(f"commitment {made.commitment}", "bold")
-    print_line(f"then: publish the commitment, and graphbench submit verify {folder} --beacon TEXT", "dim")
+    then = f"graphbench submit verify {folder} --commitment {made.commitment[:12]}... --beacon TEXT"
+    print_line(f"publish the commitment; once a public text exists that nobody could know now: {then}", "dim")
 
 
 @submit.command("verify")
@@ -112,6 +113,14 @@ def verify_command(
             show_default=False,
         ),
     ],
+    commitment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX",
+            help="The commitment that was published before the text existed; a folder that was sealed anew is refused.",
+            show_default="the folder's, unchecked",
+        ),
+    ] = None,
     records: Annotated[
         Path | None,
         typer.Option(help="Folder of the records of verified results.", show_default="nothing is written"),
@@ -142,6 +151,7 @@ def verify_command(
     results = verify_sealed(
         folder,
         beacon,
+        commitment=commitment,
         root=root,
         limit=limit,
         workers=workers,

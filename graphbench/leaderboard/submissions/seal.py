@@ -79,7 +79,7 @@ def seal(folder: str | os.PathLike[str]) -> tuple[Seal, Path]:
     Args:
         folder: The folder: ``submission.yaml``, ``weights/<domain>/<dataset>[-<task>]/seed<number>.safetensors``, and
             for a model that is none of this package ``code/model.py``, see
-            :mod:`graphbench.leaderboard.submissions.answer`. Records of the runs may lie beside them.
+            :mod:`graphbench.verification.answer`. Records of the runs may lie beside them.
 
     Raises:
         ResultError: If the folder has no weights and no code, is sealed already, or something in it is refused.

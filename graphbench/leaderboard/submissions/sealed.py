@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
@@ -28,7 +29,6 @@ from graphbench.core.processes.isolated import IsolationLimits, isolation_fault,
 from graphbench.core.untrusted import text_fault
 from graphbench.core.words import duration
 from graphbench.data.components.domain import find
-from graphbench.leaderboard.submissions import answer
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
@@ -41,6 +41,7 @@ from graphbench.records.machine import hardware
 from graphbench.records.provenance import EarlierSeal, Verification, draw_of
 from graphbench.records.record import RunRecord
 from graphbench.records.stated import Stated
+from graphbench.verification import answer
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -92,6 +93,7 @@ def verify_sealed(
     folder: str | os.PathLike[str],
     beacon: str,
     *,
+    commitment: str | None = None,
     root: str | os.PathLike[str] | None = None,
     limit: int | None = None,
     workers: int | None = None,
@@ -108,6 +110,8 @@ def verify_sealed(
         folder: The sealed folder.
         beacon: A public text that did not exist when the entry was sealed: the value of a random beacon, the hash of a
             block, thrown dice.
+        commitment: The commitment that was published before the text existed; None takes the folder's, which says
+            nothing of when the entry was sealed.
         root: Folder of all datasets; the default one when None.
         limit: Most samples of the draw; None for the whole test split.
         workers: Processes that generate data.
@@ -122,6 +126,11 @@ def verify_sealed(
     place = checked_path("folder", folder)
     beacon = _checked_beacon(beacon)
     sealed = read_seal(place)
+    if commitment is not None and commitment.strip().lower() != sealed.commitment:
+        raise ResultError(
+            f"{place} has the commitment {sealed.commitment}, and {commitment!r:.80} was published: it was sealed "
+            "anew, perhaps when the text was known; verify the folder that was published"
+        )
     require_unchanged(place, sealed)
     target = None if records is None else checked_path("records", records)
     known = [] if target is None or not target.is_dir() else [record for _, record in stored_records(records=target)]
@@ -424,10 +433,20 @@ def _scrambled(weights: Path, scratch: Path) -> Path:
     from safetensors.numpy import load_file, save_file
 
     random = np.random.default_rng(0)
-    tensors = {name: random.permuted(array.ravel()).reshape(array.shape) for name, array in load_file(weights).items()}
+    tensors = {name: _shuffled(array, random) for name, array in load_file(weights).items()}
     path = scratch / "scrambled.safetensors"
     save_file(tensors, path, _metadata_of(weights))
     return path
+
+
+def _shuffled(array: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
+    """Return the numbers of an array in another order than before, where they are not all equal."""
+    found = random.permuted(array.ravel())
+    for _ in range(found.size):
+        if not np.array_equal(found, array.ravel()):
+            break
+        found = np.roll(found, 1)
+    return found.reshape(array.shape)
 
 
 def _metadata_of(weights: Path) -> dict[str, str] | None:

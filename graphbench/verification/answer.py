@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-MODULE = "graphbench.leaderboard.submissions.answer"
+MODULE = "graphbench.verification.answer"
 CODE, WEIGHTS, INPUTS, OUTPUT = "/code", "/weights.safetensors", "/inputs", "/out"
 
 
