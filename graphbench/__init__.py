@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphbench.models.processors import register_processor
     from graphbench.models.registry import register_architecture
     from graphbench.models.tabular.estimators import register_estimator
+    from graphbench.records.measured import measure
     from graphbench.records.record import RunRecord
     from graphbench.records.table import results
     from graphbench.tasks.evaluator import Evaluator
@@ -38,6 +39,7 @@ _LAZY = {
     "evaluate_run": "graphbench.training.evaluate",
     "evaluate_model": "graphbench.training.evaluate",
     "RunRecord": "graphbench.records.record",
+    "measure": "graphbench.records.measured",
     "Domain": "graphbench.data.components.domain",
     "Loader": "graphbench.loader",
     "Splits": "graphbench.loader",
@@ -70,6 +72,7 @@ __all__ = [
     "list_datasets",
     "load_model",
     "load_run",
+    "measure",
     "predict_model",
     "register_architecture",
     "register_data",

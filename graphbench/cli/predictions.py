@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
-    from graphbench.records.stated import Stated
+    from graphbench.records.record import RunRecord
+    from graphbench.records.stated import Stated, StatedCost
     from graphbench.tasks.base import Task
 
 
@@ -53,11 +55,73 @@ def score_predictions(
         found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
         return found, None
+    from dataclasses import replace
+
     from graphbench.records.files import save_record
+    from graphbench.records.kept import hashes_of_predictions, keep_predictions
     from graphbench.records.record import RunRecord
 
+    stated = replace(stated, predictions=hashes_of_predictions(files))
     record = RunRecord.of_statement({name: data[name] for name in files}, found, stated)
-    return found, save_record(record, records)
+    path = save_record(record, records)
+    keep_predictions(path, files)
+    return found, path
+
+
+def stated_cost(
+    seconds: float | None, cpu_seconds: float | None, memory: float | None, cpu: str | None, gpu: str | None
+) -> StatedCost | None:
+    """Return the stated cost of a training; None where nothing is stated.
+
+    Args:
+        seconds: Time on the clock.
+        cpu_seconds: Processor time.
+        memory: Peak memory in MB.
+        cpu: Name of the processor.
+        gpu: Name of the GPU.
+    """
+    from graphbench.records.stated import StatedCost
+
+    if (seconds, cpu_seconds, memory, cpu, gpu) == (None,) * 5:
+        return None
+    machine = {"cpu": cpu, "gpu": gpu, "gpus": int(gpu is not None), "device": "cuda" if gpu else "cpu"}
+    return StatedCost(seconds, cpu_seconds, None, None if memory is None else round(1e6 * memory), machine)
+
+
+def add_metrics(
+    target: Path,
+    metrics: Sequence[str],
+    splits: str | None,
+    *,
+    records: Path | None,
+    root: Path | None,
+    scores: str | None = None,
+) -> list[tuple[RunRecord, Path]]:
+    """Add the scores of further metrics to the record of a run, or to a record, and return records with their files.
+
+    Args:
+        target: Folder of a run, or file of a record.
+        metrics: Names of metrics.
+        splits: Names of splits, separated by commas; None for all that have scores.
+        records: Folder that the records are written to; None replaces their files.
+        root: Folder of the datasets.
+        scores: Kind of floating-point predictions, of kept predictions.
+    """
+    from graphbench.records.files import read_record, save_record
+    from graphbench.training.folders import RECORD, RECORDS
+    from graphbench.verification.again import score_again
+
+    run = target if target.is_dir() else None
+    files = [target] if run is None else [*sorted((target / RECORDS).rglob("*.json")), *target.glob(RECORD)]
+    if not files or not files[0].is_file():
+        raise EvaluationError(f"{target} is neither a record nor the folder of a finished run")
+    chosen = [name.strip() for name in (splits or "").split(",") if name.strip()]
+    written = []
+    for path in files:
+        record = score_again(read_record(path), path, metrics, chosen, run=run, root=root, scores=scores)
+        place = save_record(record, path=path) if records is None else save_record(record, records)
+        written.append((record, place))
+    return written
 
 
 def _scores_of_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:

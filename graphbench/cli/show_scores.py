@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from graphbench.cli.printing import new_table, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from graphbench.records.record import RunRecord
 
 _SMALL = 1e-3  # scores below are shown with three digits
 _WIDE = 12  # most metrics that are shown beside each other
@@ -43,6 +46,22 @@ def scores(title: str, by_split: Mapping[str, Mapping[str, float]], as_json: boo
             table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in splits))
         print_line(f"\n{metric} by {quantity}", "italic")
         print_table(table)
+
+
+def again(written: Sequence[tuple[RunRecord, Path]], metrics: Sequence[str], as_json: bool) -> None:
+    """Print the scores of records that further metrics were added to, and where the records lie."""
+    if as_json:
+        print_json([{"record": str(path), "scores": record.scores} for record, path in written])
+        return
+    from graphbench.verification.again import is_score_of
+
+    for record, path in written:
+        new = {
+            split: {name: value for name, value in own.items() if is_score_of(name, metrics)}
+            for split, own in record.scores.items()
+        }
+        scores(f"{record.dataset}, {record.model}, seed {record.seed}", {k: v for k, v in new.items() if v}, False)
+        print_line(f"wrote {path}", "dim")
 
 
 def _table_of_scores(whole: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table:

@@ -175,6 +175,40 @@ def evaluate(
             min=0, help="Number of trained parameters of your model, for the record.", show_default="not stated"
         ),
     ] = None,
+    train_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Training time in seconds, for the record.", show_default="not stated"),
+    ] = None,
+    cpu_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Processor time of the training in seconds, of all cores together, for the record: the budget class "
+            "`minutes` needs it.",
+            show_default="not stated",
+        ),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="MB", help="Peak memory of the training, for the record.", show_default="not stated"
+        ),
+    ] = None,
+    cpu: Annotated[
+        str | None, typer.Option(help="Processor that trained, for the record.", show_default="not stated")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU that trained, for the record.", show_default="none")] = None,
+    untrained: Annotated[
+        bool, typer.Option("--untrained", help="Nothing was trained, as for a rule or a solver, for the record.")
+    ] = False,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="Add the scores of a further metric to a record, from kept predictions or weights; the target is a "
+            "run, or the file of a record. May be repeated.",
+        ),
+    ] = None,
     notes: Annotated[str, typer.Option(help="A note for readers of the record.")] = "",
     protocol: Annotated[
         str | None,
@@ -210,13 +244,22 @@ def evaluate(
     """Score a trained run, or files of predictions.
 
     With `--model-name` and `--records` the scores of your model are kept in a record for reports and leaderboards.
+    Small files of predictions are kept beside it, so that `--again METRIC` adds a metric without training.
     """
     from graphbench.cli import show_scores
-    from graphbench.cli.predictions import score_predictions
+    from graphbench.cli.predictions import add_metrics, score_predictions, stated_cost
     from graphbench.records.stated import Stated
     from graphbench.training.evaluate import scores_of_run
 
     files = files_of(source, folder)
+    if again:
+        if predictions is not None or model_name is not None or folder is not None:
+            raise typer.BadParameter(
+                "--again scores a recorded result; leave --predictions, --model-name and --folder out"
+            )
+        found = add_metrics(Path(target), again, splits, records=save_record, root=root, scores=scores)
+        show_scores.again(found, again, as_json)
+        return
     if predictions is None:
         if not Path(target).is_dir():
             raise EvaluationError(
@@ -236,7 +279,16 @@ def evaluate(
     stated = None
     if model_name is not None:
         stated = Stated(
-            model_name, seed, steps, batch_size, parameters, notes, protocol=protocol, deterministic=deterministic
+            model_name,
+            seed,
+            steps,
+            batch_size,
+            parameters,
+            notes,
+            protocol=protocol,
+            deterministic=deterministic,
+            cost=stated_cost(train_seconds, cpu_seconds, memory, cpu, gpu),
+            untrained=untrained,
         )
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
     own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)

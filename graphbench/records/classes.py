@@ -56,14 +56,15 @@ def classes_of(records: Sequence[RunRecord], card: Card) -> tuple[BudgetClass, .
 def core_seconds(record: RunRecord) -> float | None:
     """Return the processor seconds of a training on CPUs; None on a GPU, or where the record does not say.
 
-    Older records hold the time on the clock, which is multiplied by the number of threads or processor cores.
+    Older records hold the time on the clock, which is multiplied by the number of threads or processor cores. A time on
+    the clock alone, as users may state it, says nothing of the processors.
     """
     if is_on_gpu(record):
         return None
     if record.cpu_seconds is not None or record.wall_seconds is None:
         return record.cpu_seconds
-    cores = record.threads or record.hardware.get("threads") or record.hardware.get("cores") or 1
-    return record.wall_seconds * float(cores)
+    cores = record.threads or record.hardware.get("threads") or record.hardware.get("cores")
+    return None if cores is None else record.wall_seconds * float(cores)
 
 
 def is_on_gpu(record: RunRecord) -> bool:
@@ -86,6 +87,8 @@ def _within_printed(records: Sequence[RunRecord], card: Card) -> bool:
     printed = printed_models(card.domain) if published(card.address) else frozenset()
 
     def is_within(record: RunRecord) -> bool:
+        if record.parameters == 0 and record.wall_seconds == 0:  # nothing was trained
+            return most is not None
         if record.steps and record.batch_size:
             return most is not None and record.steps * record.batch_size <= most
         return record.model in printed and record.budget.small is False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import sys
+import time
 from pathlib import Path
 
 
@@ -25,6 +27,18 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def processor_seconds() -> float:
+    """Return the processor time so far: of all threads of this process, and of child processes that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def peak_process_bytes() -> int:
+    """Return the largest memory use of this process so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def hardware() -> dict[str, str | int | float | None]:

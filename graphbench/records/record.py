@@ -27,12 +27,14 @@ from graphbench.records.provenance import Source, Verification
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
-    from graphbench.records.stated import Stated
+    from graphbench.records.stated import Stated, StatedCost
 
 SCHEMA = 2
 _FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
 DIGEST = "digest"  # key of the file, which is no part of the record
-_LEFT_OUT = ("operations", "recomputed_from", "replicates", "scores_stated", "verification", "weights_hash")
+_LEFT_OUT = (
+    "operations", "predictions", "recomputed_from", "replicates", "scores_stated", "verification", "weights_hash",
+)  # fmt: skip
 """Keys that only some records have."""
 
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
@@ -88,6 +90,8 @@ class RunRecord(StrictModel):
         notes: Anything a reader must know.
         recomputed_from: What the check of a submission computed the scores from; None for scores of a run, or stated
             ones.
+        predictions: Split -> SHA-256 of the file of predictions that was scored; a small file is kept beside the
+            record, see :mod:`graphbench.records.kept`.
         verification: The score of the sealed weights on a sealed draw; None where there is none.
     """
 
@@ -130,6 +134,7 @@ class RunRecord(StrictModel):
     published_reference: str | None = None
     notes: str = ""
     recomputed_from: Source | None = None
+    predictions: dict[str, str] = Field(default_factory=dict)
     verification: Verification | None = None
 
     @field_validator("model")
@@ -173,6 +178,8 @@ class RunRecord(StrictModel):
         notes: str = "",
         protocol: str | None = None,
         deterministic: bool | None = None,
+        cost: StatedCost | None = None,
+        untrained: bool = False,
     ) -> RunRecord:
         """Return a record of the scores of a user's model on one dataset, which reports show beside other records.
 
@@ -196,6 +203,9 @@ class RunRecord(StrictModel):
             protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
             deterministic: Whether neither seed nor chance has any influence on the scores, as of solvers, rules and
                 closed-form fits; None where not stated.
+            cost: Time, memory and machine of the training: of ``with graphbench.measure() as cost:``, or a
+                :class:`~graphbench.records.stated.StatedCost`; the budget class ``minutes`` needs it.
+            untrained: Whether nothing was trained, as for rules and solvers; they are in the class ``minutes``.
 
         Raises:
             ResultError: If nothing was scored, a score belongs to another split than stated or to no given split, a
@@ -204,7 +214,9 @@ class RunRecord(StrictModel):
         """
         from graphbench.records.stated import Stated
 
-        stated = Stated(model, seed, steps, batch_size, parameters, notes, config, protocol, deterministic)
+        stated = Stated(
+            model, seed, steps, batch_size, parameters, notes, config, protocol, deterministic, cost, untrained
+        )
         return cls.of_statement(splits, scores, stated, published_samples)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,38 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
 
 
+NOTHING_TRAINED = "nothing was trained"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
+
+
+@dataclass
+class StatedCost:
+    """The cost of the training of a model that was not trained by this package.
+
+    Attributes:
+        wall_seconds: Time on the clock in seconds; None where not stated.
+        cpu_seconds: Processor time of all threads and processes in seconds.
+        threads: Threads that computed.
+        peak_memory_bytes: Largest memory use of the process, or of the GPU where one was used.
+        hardware: The machine, as :func:`graphbench.records.machine.hardware` describes it, with ``device``.
+    """
+
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    threads: int | None = None
+    peak_memory_bytes: int | None = None
+    hardware: Mapping[str, str | int | float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no cost can be.
+
+        Raises:
+            ResultError: With the value.
+        """
+        for name in ("wall_seconds", "cpu_seconds", "threads", "peak_memory_bytes"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
+                raise ResultError(f"{name} is {value!r:.80}; give a number that is not negative")
 
 
 @dataclass(frozen=True)
@@ -42,6 +73,9 @@ class Stated:
         config: Settings that distinguish configurations of one name.
         protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
         deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
+        cost: Time, memory and machine of the training, measured or stated; None where not stated.
+        untrained: Whether nothing was trained, as for rules and solvers.
+        predictions: Split -> SHA-256 of the file of predictions that was scored.
     """
 
     model: str
@@ -53,6 +87,9 @@ class Stated:
     config: Mapping[str, Any] | None = None
     protocol: str | None = None
     deterministic: bool | None = None
+    cost: StatedCost | None = None
+    untrained: bool = False
+    predictions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers and texts that no record can have.
@@ -64,6 +101,11 @@ class Stated:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, whole_number(name, value, least, "", ResultError))
+        if self.untrained and (self.steps or self.parameters or self.batch_size):
+            raise ResultError(
+                "nothing was trained, but optimizer steps, samples per step or trained parameters are stated; leave "
+                "them out, or leave untrained out"
+            )
         if not isinstance(self.notes, str):
             raise ResultError(f"notes is {self.notes!r:.80}; give a text")
         try:
@@ -116,10 +158,12 @@ def fields_of_record(
         data_seed=card.data_seed,
         model=stated.model,
         config={"kind": OWN_MODEL, **(stated.config or {})},
-        parameters=stated.parameters,
+        parameters=0 if stated.untrained else stated.parameters,
         seed=stated.seed,
         steps=stated.steps,
         batch_size=stated.batch_size,
+        **_cost_fields(stated),
+        predictions={name: digest for name, digest in stated.predictions.items() if name in scores},
         budget=_budget(stated, least, _limits_in_words(card, partly)),
         graphbench_version=__version__,
         started=datetime.now(UTC),
@@ -131,6 +175,21 @@ def fields_of_record(
         protocol=stated.protocol or card.protocol,
         notes=stated.notes,
     )
+
+
+def _cost_fields(stated: Stated) -> dict[str, Any]:
+    """Return the costs of training as fields of a record; nothing was spent where nothing was trained."""
+    cost = stated.cost
+    if cost is None:
+        return {"wall_seconds": 0.0, "cpu_seconds": 0.0} if stated.untrained else {}
+    found = {
+        "hardware": dict(cost.hardware),
+        "wall_seconds": cost.wall_seconds,
+        "cpu_seconds": cost.cpu_seconds,
+        "threads": cost.threads,
+        "peak_memory_bytes": cost.peak_memory_bytes,
+    }
+    return found | ({"wall_seconds": 0.0, "cpu_seconds": 0.0} if stated.untrained else {})
 
 
 def _graphs(score: Mapping[str, float]) -> int | None:
@@ -148,7 +207,7 @@ def _limits_in_words(card: Card, partly_scored: bool) -> list[str]:
 def _budget(stated: Stated, published: int | None, limits: Sequence[str]) -> Budget:
     """Return the stated budget, measured against the smallest published one; with limits it is small."""
     steps, batch_size, small = stated.steps, stated.batch_size, None
-    label = BUDGET_NOT_STATED
+    label = NOTHING_TRAINED if stated.untrained else BUDGET_NOT_STATED
     if steps is not None and batch_size is not None:
         label = f"{steps} steps of {batch_size} samples, as stated"
         small = None if published is None else steps * batch_size < published

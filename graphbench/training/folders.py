@@ -31,7 +31,7 @@ _Facts = TypeVar("_Facts", bound=BaseModel)
 CONFIG = "config.json"
 RECORD = "record.json"
 RESTART = "resume=False (on the command line --no-resume)"
-_RECORDS = "records"
+RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
 _IDENTITY = {  # key -> its name in messages, the most telling first
@@ -101,7 +101,7 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
     from filelock import Timeout
 
     with clear_errors(folder, "write"):
-        refuse_foreign_links(folder / _RECORDS)
+        refuse_foreign_links(folder / RECORDS)
         folder.mkdir(parents=True, exist_ok=True)
         lock = file_lock(folder / _LOCK, timeout=0)
         try:
@@ -114,7 +114,7 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
             yield
             return
     try:
-        for directory in (folder, folder / _RECORDS):
+        for directory in (folder, folder / RECORDS):
             remove_strays(directory, "*")
         yield
     finally:
@@ -123,9 +123,7 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
 
 def record_path(folder: Path, dataset: str | None = None) -> Path:
     """Return the path of a run's only record, or of the record of one dataset among several."""
-    return folder / (
-        f"{_RECORDS}/{dataset.replace('/', '-').replace(':', '-')}.json" if dataset is not None else RECORD
-    )
+    return folder / (f"{RECORDS}/{dataset.replace('/', '-').replace(':', '-')}.json" if dataset is not None else RECORD)
 
 
 def load_config_of_run(folder: str | Path) -> RunConfig:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from graphbench.core.errors import CheckpointError
 from graphbench.data.batches.batching import on_device
 from graphbench.models.base import TaskModel
+from graphbench.records.machine import processor_seconds
 from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
@@ -23,7 +24,7 @@ from graphbench.training.failures import is_out_of_memory, not_finite, out_of_me
 from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.neighbours import NeighbourBatches
-from graphbench.training.recording import peak_memory_bytes, processor_seconds, reset_peak_memory
+from graphbench.training.recording import peak_memory_bytes, reset_peak_memory
 from graphbench.training.scoring import (
     autocast,
     chosen_precision,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
-import sys
-import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import torch
 
 from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import MissingDependency
+from graphbench.records.machine import peak_process_bytes
 
 _LOG_AGAIN = (
     "the run goes on, and its record holds the validations; for all curves, train again into another folder with "
@@ -80,12 +78,6 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
     return Board()
 
 
-def processor_seconds() -> float:
-    """Return the processor time so far: of all threads of this process, and of child processes that have ended."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
-
-
 def reset_peak_memory(device: torch.device) -> None:
     """Let the peak of a GPU's memory begin anew, so that a run does not report the peak of an earlier run."""
     if device.type == "cuda":
@@ -96,8 +88,7 @@ def peak_memory_bytes(device: torch.device) -> int:
     """Return the largest memory use: of a GPU's tensors since the last reset, of the whole process on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak_process_bytes()
 
 
 def commit_of_checkout() -> str | None:

@@ -24,12 +24,12 @@ from graphbench.data.store.layout import data_fingerprint
 from graphbench.loader import Loader, Splits
 from graphbench.records.classes import is_on_gpu
 from graphbench.records.earlier_names import config_in_current_names
+from graphbench.records.machine import processor_seconds
 from graphbench.records.record import RunRecord
 from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.evaluate import evaluate_splits
 from graphbench.training.folders import run_name
-from graphbench.training.recording import processor_seconds
 from graphbench.training.run import RunPlan, checked_tasks, execute
 from graphbench.training.splits import choose_splits
 from graphbench.training.weights.files import find_weights, weights_files
@@ -193,14 +193,27 @@ def _require_data(record: RunRecord, card: Card, config: RunConfig) -> None:
 
 def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str, int] | None:
     """Return the limits that the splits of a run were loaded with."""
+    limits = limits_of_record(record, card, config.limit)
+    if limited_parameter(card) is not None or config.training.train_limit is None:
+        return limits
+    by_split, train = dict(limits) if isinstance(limits, dict) else {}, config.training.train_split
+    by_split[train] = min(by_split.get(train, config.training.train_limit), config.training.train_limit)
+    return by_split
+
+
+def limits_of_record(record: RunRecord, card: Card, limit: int | None) -> int | dict[str, int] | None:
+    """Return the limits with which the scored samples of a record are loaded.
+
+    Args:
+        record: The record.
+        card: The card of its draw.
+        limit: The limit of all splits of the run; None where it had none.
+    """
     if limited_parameter(card) is not None:
-        return config.limit
-    limits = {} if config.limit is None else dict.fromkeys(card.all_splits, config.limit)
+        return limit
+    limits = {} if limit is None else dict.fromkeys(card.all_splits, limit)
     counts = {name: spec.count for name, spec in card.all_splits.items()}
     limits |= {name: graphs for name, graphs in record.graphs_scored.items() if graphs < counts.get(name, 0)}
-    if config.training.train_limit is not None:
-        train = config.training.train_split
-        limits[train] = min(limits.get(train, config.training.train_limit), config.training.train_limit)
     return limits or None
 
 

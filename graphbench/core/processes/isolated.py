@@ -23,6 +23,7 @@ from graphbench.core.untrusted import shown
 
 PROGRAM = "bwrap"
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+_PACKAGE = Path(__file__).resolve().parents[2]
 _MOST_OUTPUT = 400  # characters of the child's last words in a message
 
 
@@ -113,10 +114,7 @@ def run_isolated(
 
 def _seen_by_python() -> list[Path]:
     """Return the existing folders that Python, its packages and this package need, none within another."""
-    import graphbench
-
-    package = Path(graphbench.__file__).resolve().parent
-    own = [package, *(package.parent / name for name in ("datasets", "baselines", "hpo"))]
+    own = [_PACKAGE, *(_PACKAGE.parent / name for name in ("datasets", "baselines", "hpo"))]
     places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     named = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.executable, *places, *map(str, own)]
     found = {path for name in named for path in (Path(name), Path(name).resolve()) if path.exists()}
@@ -124,13 +122,11 @@ def _seen_by_python() -> list[Path]:
 
 
 def _environment() -> dict[str, str]:
-    import graphbench
-
     return {
         "PATH": os.defpath,
         "HOME": "/tmp",
         "TMPDIR": "/tmp",
-        "PYTHONPATH": str(Path(graphbench.__file__).resolve().parent.parent),
+        "PYTHONPATH": str(_PACKAGE.parent),
         "PYTHONHASHSEED": "0",
         "NUMBA_CACHE_DIR": "/tmp/numba",
         "OMP_NUM_THREADS": "1",

@@ -243,7 +243,7 @@ class _Check:
             )
             return
         computed = RunRecord.of_statement(scored.used, scored.scores, self._stated(seed, stated))
-        cost = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
+        cost = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds, "cpu_seconds": stated.cpu_seconds}
         computed = computed.model_copy(update={**cost, "budget": self._budget(computed, scored.card, stated)})
         check_record(computed, name, entry, self.data)
         computed = computed.model_copy(update={"recomputed_from": "predictions"})

@@ -50,6 +50,7 @@ class StatedBudget(_Strict):
         batch_size: Samples per step.
         parameters: Number of trained parameters.
         training_seconds: Time of training in seconds, of one run.
+        cpu_seconds: Processor time of training in seconds, of all cores together, of one run.
         cpu: Name of the processor.
         gpu: Name of the GPU that was trained on.
         gpus: Number of GPUs.
@@ -63,6 +64,7 @@ class StatedBudget(_Strict):
     batch_size: Annotated[Count, Field(ge=1)] | None = None
     parameters: Count | None = None
     training_seconds: Annotated[float, Field(gt=0, le=1e10)] | None = None
+    cpu_seconds: Annotated[float, Field(gt=0, le=1e12)] | None = None
     cpu: Line | None = None
     gpu: Line | None = None
     gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
@@ -76,7 +78,8 @@ class StatedBudget(_Strict):
         """The machine, as records describe it; empty where nothing is said."""
         if not self.cpu and not self.gpu:
             return {}
-        return {"cpu": self.cpu, "gpu": self.gpu, "gpus": self.gpus if self.gpu else 0}
+        gpus = self.gpus if self.gpu else 0
+        return {"cpu": self.cpu, "gpu": self.gpu, "gpus": gpus, "device": "cuda" if self.gpu else "cpu"}
 
 
 class Description(_Strict):

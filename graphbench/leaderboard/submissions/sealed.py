@@ -335,7 +335,8 @@ class _Entry:
             deterministic=budget.deterministic,
         )
         record = RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, stated)
-        return record.model_copy(update={"hardware": budget.hardware, "wall_seconds": budget.training_seconds})
+        cost = {"wall_seconds": budget.training_seconds, "cpu_seconds": budget.cpu_seconds}
+        return record.model_copy(update={"hardware": budget.hardware, **cost})
 
     def _verification(self, scores: _Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
         score = scores.sealed

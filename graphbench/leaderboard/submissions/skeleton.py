@@ -35,6 +35,7 @@ _DATASET = """\
     # batch_size: 256         # samples per step
     # parameters: 100000      # trained numbers
     # training_seconds: 3600  # of one run
+    # cpu_seconds: 3500       # of one run, of all cores together; the budget class minutes needs it
     # gpu: NVIDIA A100        # or cpu: ...; gpus: 2 for several
     # limit: 1000             # only if the predictions are of the first samples of each split alone
     # deterministic: true     # only if neither seed nor chance has any influence on the scores

@@ -21,6 +21,7 @@ from graphbench.models.registry import build_task_model
 from graphbench.models.tabular.estimators import threads_of, trusted_types
 from graphbench.models.tabular.model import TabularModel
 from graphbench.models.tabular.selector_model import SelectorModel
+from graphbench.records.machine import processor_seconds
 from graphbench.training.checkpoint import RUN, require_fingerprint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
@@ -28,7 +29,7 @@ from graphbench.training.folders import stated_settings
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor
 from graphbench.training.overrides import flat
-from graphbench.training.recording import peak_memory_bytes, processor_seconds
+from graphbench.training.recording import peak_memory_bytes
 from graphbench.training.settings import TrainingConfig
 
 ESTIMATORS = "estimators.skops"

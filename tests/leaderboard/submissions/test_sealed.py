@@ -131,6 +131,7 @@ def test_weights_of_the_package_are_verified(tmp_path, root, dataset, model):
 
 
 @closed
+@pytest.mark.slow
 def test_own_code_and_weights_are_verified_and_repeated_with_the_same_bits(tmp_path, root):
     folder = entry(tmp_path / "entry", code=THRESHOLD, tensors=threshold())
     seal(folder)

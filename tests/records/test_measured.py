@@ -1,0 +1,207 @@
+"""Costs of trainings elsewhere: measured or stated, the same record from Python and from the command line."""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import graphbench
+from graphbench.cli import main as command_line
+from graphbench.core.errors import ResultError
+from graphbench.evaluation.metrics import METRICS
+from graphbench.leaderboard import leaderboard_of
+from graphbench.records.classes import classes_of, core_seconds
+from graphbench.records.files import load_records, read_record, stored_records
+from graphbench.records.kept import MOST_BYTES
+from graphbench.records.stated import StatedCost
+
+ID = "algoreas/bridges_easy"
+
+
+def main(words):
+    """Run a command and raise ``SystemExit`` if it fails."""
+    try:
+        command_line(words)
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+@pytest.fixture(autouse=True)
+def specificity():
+    """A metric that nothing was scored by when it was recorded: the share of the negatives that are found."""
+
+    def value(counts):
+        return counts.true_negative / (counts.true_negative + counts.false_positive)
+
+    graphbench.register_metric(replace(METRICS["recall"], name="specificity", value=value))
+    yield
+    METRICS.remove("specificity")
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    return graphbench.Loader(ID, root=tmp_path_factory.mktemp("data"), limit=40, workers=1).load(())
+
+
+@pytest.fixture(scope="module")
+def answers(splits):
+    return np.concatenate([batch.is_bridge.numpy() for batch in splits["test"].batches(64)]).astype(float)
+
+
+@pytest.fixture(scope="module")
+def score(splits, answers):
+    rows = iter(np.split(answers, np.cumsum([data.num_edges for data in splits["test"]])[:-1]))
+    return graphbench.evaluate_model(lambda batch: next(rows), splits["test"], batch_size=1)
+
+
+def test_a_measured_training_has_its_times_memory_threads_and_machine(splits, score):
+    with graphbench.measure() as cost:
+        assert cost.wall_seconds is None
+        subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
+        time.sleep(0.2)
+    assert cost.wall_seconds > 0.2 and cost.cpu_seconds > 0 and cost.peak_memory_bytes > 1e7
+    assert cost.hardware["device"] == "cpu" and cost.hardware["cores"] >= 1 and cost.threads >= 1
+    record = graphbench.RunRecord.from_scores({"test": splits["test"]}, {"test": score}, model="mine", cost=cost)
+    assert (record.wall_seconds, record.cpu_seconds) == (cost.wall_seconds, cost.cpu_seconds)
+    assert classes_of([record], splits.card)[0] == "minutes"
+    (board,) = [b for b in leaderboard_of([record]).boards if b.budget_class == "minutes"]
+    assert board.rows[0].cost.cpu_seconds == cost.cpu_seconds
+
+
+def test_a_failed_training_is_measured_too():
+    with pytest.raises(ZeroDivisionError), graphbench.measure() as cost:
+        1 / 0  # noqa: B018
+    assert cost.wall_seconds is not None
+
+
+def test_the_same_statement_from_python_and_from_the_command_line_is_the_same_record(
+    tmp_path, splits, score, answers, monkeypatch
+):
+    np.save(tmp_path / "test.npy", answers)
+    root = splits["test"].path.parents[2]
+    line = (
+        f"evaluate {ID} --predictions {tmp_path} --limit 40 --root {root} --records {tmp_path / 'records'} "
+        "--model-name mine --steps 10 --batch-size 5 --parameters 7 --train-seconds 20 --cpu-seconds 30 --memory 12.5"
+    )
+    main([*line.split(), "--cpu", "a processor"])
+    (theirs,) = load_records(records=tmp_path / "records")
+    machine = {"cpu": "a processor", "gpu": None, "gpus": 0, "device": "cpu"}
+    cost = StatedCost(20.0, 30.0, None, 12_500_000, machine)
+    ours = graphbench.RunRecord.from_scores(
+        {"test": splits["test"]}, {"test": score}, model="mine", steps=10, batch_size=5, parameters=7, cost=cost
+    )
+    assert theirs.predictions and not ours.predictions
+    same = {"started": ours.started, "predictions": {}}
+    assert theirs.model_copy(update=same) == ours and theirs.relative_path == ours.relative_path
+    assert classes_of([theirs], splits.card)[0] == "minutes"
+
+
+def test_a_rule_was_not_trained(splits, score):
+    record = graphbench.RunRecord.from_scores(
+        {"test": splits["test"]}, {"test": score}, model="rule", untrained=True, deterministic=True
+    )
+    assert record.parameters == 0 and record.cpu_seconds == 0 and record.budget.label.startswith("nothing was trained")
+    assert classes_of([record], splits.card) == ("minutes", "paper", "open")
+    with pytest.raises(ResultError, match="nothing was trained, but"):
+        graphbench.RunRecord.from_scores(
+            {"test": splits["test"]}, {"test": score}, model="rule", untrained=True, steps=5
+        )
+
+
+def test_a_time_on_the_clock_alone_says_nothing_of_processors(splits, score):
+    def classes(cost):
+        made = graphbench.RunRecord.from_scores({"test": splits["test"]}, {"test": score}, model="mine", cost=cost)
+        return core_seconds(made), classes_of([made], splits.card)[0]
+
+    assert classes(StatedCost(wall_seconds=60.0)) == (None, "open")
+    assert classes(StatedCost(wall_seconds=60.0, threads=2)) == (120.0, "minutes")
+    assert classes(StatedCost(cpu_seconds=1801.0)) == (1801.0, "open")
+    assert classes(StatedCost(10.0, 10.0, hardware={"device": "cuda", "gpu": "a GPU"})) == (None, "open")
+    for wrong in (-1.0, float("inf"), float("nan"), "60"):
+        with pytest.raises(ResultError, match="cpu_seconds is"):
+            StatedCost(cpu_seconds=wrong)
+
+
+# ------------------------------------------------------------------------------------------- further metrics
+
+
+def kept(tmp_path, splits, answers):
+    np.save(tmp_path / "test.npy", answers)
+    root = splits["test"].path.parents[2]
+    line = (
+        f"evaluate {ID} --predictions {tmp_path} --limit 40 --root {root} --records {tmp_path / 'r'} --model-name mine"
+    )
+    main(line.split())
+    (path,) = (tmp_path / "r").rglob("*.json")
+    return path, root
+
+
+def test_a_metric_is_added_from_kept_predictions(tmp_path, splits, answers):
+    wrong = answers.copy()
+    wrong[: len(wrong) // 3] = 1.0
+    path, root = kept(tmp_path, splits, wrong)
+    assert path.with_name(f"{path.stem}.test.npy").stat().st_size < MOST_BYTES
+    before = read_record(path)
+    main(["evaluate", str(path), "--again", "specificity", "--root", str(root)])
+    after = read_record(path)
+    from sklearn.metrics import recall_score
+
+    truth = answers > 0.5
+    assert after.scores["test"]["specificity"] == pytest.approx(recall_score(~truth, wrong <= 0.5))
+    del after.scores["test"]["specificity"]
+    assert after == before
+
+
+def test_predictions_that_changed_or_are_of_another_run_are_refused(tmp_path, splits, answers, capsys):
+    path, root = kept(tmp_path, splits, answers)
+    content = path.read_text()
+    beside = path.with_name(f"{path.stem}.test.npy")
+    np.save(beside, 1 - answers)
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(path), "--again", "specificity", "--root", str(root)])
+    assert "was changed after it was scored" in " ".join(capsys.readouterr().err.split())
+    beside.unlink()
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(path), "--again", "specificity", "--root", str(root)])
+    assert "neither predictions nor weights" in " ".join(capsys.readouterr().err.split())
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize(("name", "words"), [("mae", "cannot score"), ("nothing", "nothing")])
+def test_metrics_that_do_not_fit_are_refused(tmp_path, splits, answers, capsys, name, words):
+    path, root = kept(tmp_path, splits, answers)
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(path), "--again", name, "--root", str(root)])
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_metric_is_added_from_the_weights_of_a_run(tmp_path, splits):
+    run = tmp_path / "run"
+    root = splits["test"].path.parents[2]
+    options = {"limit": 40, "root": root, "output": run, "progress": False, "evaluate": "val,test"}
+    result = graphbench.train(ID, "arcs", steps=3, overrides={"training": {"batch_size": 4}}, **options)
+    main(["evaluate", str(run), "--again", "specificity", "--root", str(root), "--records", str(tmp_path / "r")])
+    assert read_record(run / "record.json") == result.record
+    main(["evaluate", str(run), "--again", "specificity", "--root", str(root)])
+    record = read_record(run / "record.json")
+    assert record.scores.keys() == {"val", "test"}
+    assert all("specificity" in own for own in record.scores.values())
+    assert record.scores["test"]["f1"] == result.scores["test"]["f1"]
+    (other,) = load_records(records=tmp_path / "r")
+    assert json.loads(other.to_json()) == json.loads(record.to_json())
+
+
+def test_a_metric_is_added_from_the_stored_weights_of_a_committed_record(tmp_path):
+    path = next(path for path, r in stored_records(ID) if (r.model, r.seed) == ("arcs", 0))
+    line = (
+        f"evaluate {path} --again specificity --splits val_large --records {tmp_path / 'r'} --root {tmp_path / 'data'}"
+    )
+    main(line.split())
+    (record,) = load_records(records=tmp_path / "r")
+    found = record.scores["val_large"]["specificity"]
+    assert 0.9 < found <= 1 and "specificity" not in record.scores["test"]
