@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphbench.models.operations import is_counting
+
 LANES = 16
 """Numbers in a vector of the kernels: ``_vectors.LANES``, which takes a second to import."""
 _THREADS = 4  # with more threads, torch's parallel operations are faster
@@ -18,10 +20,11 @@ _THREADS = 4  # with more threads, torch's parallel operations are faster
 def is_compiled(width: int = 0, *values: Tensor) -> bool:
     """Return whether the functions of this file support the given tensors and rows of ``width`` numbers.
 
-    The functions support float32 on the CPU, outside ``torch.compile``, and are meant for few threads. A width of 0
+    The functions support float32 on the CPU, outside ``torch.compile``, and are meant for few threads. They are not
+    used while operations are counted. A width of 0
     stands for functions of single numbers.
     """
-    if width % LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS:
+    if width % LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS or is_counting():
         return False
     return all(v.device.type == "cpu" and v.dtype == torch.float32 for v in values)
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphbench.models.fused import flat
+from graphbench.models.operations import report
 from graphbench.models.pair_layout import PairLayout
 
 MOST_NODES = 2**15 - 1
@@ -30,6 +32,7 @@ def semiring_product(left: Tensor, right: Tensor, layout: PairLayout, minima: in
         layout: The pairs.
         minima: The first ``minima`` channels take the minimum as ``op``; the others take the sum.
     """
+    report(2.0 * left.shape[1] * _triples(layout))
     result: Tensor
     if left.device.type == "cpu":
         result = _Product.apply(_by_channel(left), _by_channel(right), layout, minima).t()  # type: ignore[no-untyped-call]
@@ -48,12 +51,23 @@ def semiring_closure(values: Tensor, layout: PairLayout, minima: int) -> Tensor:
         minima: The walks of the first ``minima`` channels take the minimum of their steps; the others add them.
     """
     if values.device.type == "cpu":
+        report(2.0 * values.shape[1] * _triples(layout) * _doublings(layout))
         result: Tensor = _Closure.apply(_by_channel(values), layout, minima).t()  # type: ignore[no-untyped-call]
         return result
     values = values.float()
-    for _ in range(math.ceil(math.log2(max(layout.most_nodes - 1, 2)))):
+    for _ in range(_doublings(layout)):
         values = torch.maximum(values, semiring_product(values, values, layout, minima))
     return values
+
+
+def _doublings(layout: PairLayout) -> int:
+    """Return how many squarings hold the walks of all lengths."""
+    return math.ceil(math.log2(max(layout.most_nodes - 1, 2)))
+
+
+def _triples(layout: PairLayout) -> float:
+    """Return the number of triples of nodes of a graph, over all graphs."""
+    return float(np.sum(np.asarray(layout.counts, np.float64) ** 3))
 
 
 def _by_channel(values: Tensor) -> Tensor:

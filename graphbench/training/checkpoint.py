@@ -48,6 +48,7 @@ class TrainingState:
         wall_seconds: Time in the loop so far, validation and checkpoints included.
         cpu_seconds: Processor time of all processes in that time; None for a run that an older version began.
         threads: Threads of a process at the last update; None where an older version took it.
+        operations: Floating-point operations of all updates, counted after the last one; None where they were not.
         timed_seconds: Time of updates alone, without the first update of each process.
         timed_graphs: Samples trained on in that time.
         peak_memory_bytes: Largest memory use seen.
@@ -63,6 +64,7 @@ class TrainingState:
     wall_seconds: float = 0.0
     cpu_seconds: float | None = 0.0
     threads: int | None = None
+    operations: float | None = None
     timed_seconds: float = 0.0
     timed_graphs: int = 0
     peak_memory_bytes: int = 0

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphbench.core.errors import CheckpointError
+from graphbench.core.errors import CheckpointError, GraphBenchError
 from graphbench.data.batches.batching import on_device
 from graphbench.models.base import TaskModel
+from graphbench.models.operations import counted_operations
 from graphbench.records.machine import processor_seconds
 from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 _SEED_STRIDE = 2**32
+_COUNTED_UPDATES = 3  # whose operations are counted; batches differ in size
 _MASK64 = 2**64 - 1
 _LESS_MEMORY = (
     "raise training.accumulate (same result, less memory), lower training.batch_size, or take a smaller model "
@@ -116,7 +118,7 @@ class TrainingLoop:
         Raises:
             TrainingError: If the loss or a weight is not finite, or the device's memory is too small.
         """
-        settings, state = self.settings, self.state
+        settings, state, first = self.settings, self.state, self.state.step
         earlier, began = state.wall_seconds, time.perf_counter()
         earlier_cpu, cpu_began = state.cpu_seconds, processor_seconds()
         watch.bar.update(state.step)
@@ -146,6 +148,8 @@ class TrainingLoop:
                 self._start_timer()
             if stops:
                 watch.stop.end()
+        if state.step > first and (per_update := self.operations_per_update()) is not None:
+            state.operations = per_update * state.step
         self._save()
 
     def patience_is_exhausted(self) -> bool:
@@ -180,6 +184,34 @@ class TrainingLoop:
                 seconds.append(time.perf_counter() - started)
                 self.optimizer.zero_grad(set_to_none=True)
         return seconds[-1]
+
+    def operations_per_update(self) -> float | None:
+        """Return the floating-point operations of an update, of all processes, as the mean over a few updates.
+
+        Weights do not change. Models that torch compiles are not counted, nor models whose plain form needs more memory
+        than there is: then the function returns None.
+        """
+        if self.settings.compile is True:
+            return None
+        try:
+            return self._operations()
+        except (GraphBenchError, MemoryError, RuntimeError) as error:
+            logger.warning("the operations of an update are not counted: %s", error)
+            return None
+        finally:
+            self.optimizer.zero_grad(set_to_none=True)
+
+    def _operations(self) -> float:
+        counted, batches = [], self._batches()
+        self.model.train()
+        for step in range(min(max(_COUNTED_UPDATES, len(self.runs)), self.settings.steps)):
+            task_id, parts = next(batches)
+            self.world.seed_step(self.settings.seed, step)
+            with self._memory_checked(), counted_operations() as operations:
+                self._backward(task_id, parts)
+            self.optimizer.zero_grad(set_to_none=True)
+            counted.append(operations.count)
+        return self.world.size * sum(counted) / len(counted)
 
     def _batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Yield (dataset, this process's micro-batches) of every batch from the current step on, for ever."""

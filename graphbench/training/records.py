@@ -86,6 +86,7 @@ def record_of(
         started=datetime.fromisoformat(summary.started),
         wall_seconds=summary.wall_seconds,
         cpu_seconds=summary.cpu_seconds,
+        operations=summary.operations,
         threads=summary.threads,
         deterministic=summary.deterministic,
         peak_memory_bytes=summary.peak_memory_bytes,

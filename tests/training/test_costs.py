@@ -21,7 +21,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve import task as solve
 from graphbench.training import checkpoint, scoring
 from graphbench.training.context import TaskRun
-from graphbench.training.recording import processor_seconds
+from graphbench.records.machine import processor_seconds
 from graphbench.training.run import train
 from graphbench.training.scoring import finish_work, latencies_ms, score_split
 

@@ -46,6 +46,7 @@ class FitSummary:
         parameters: Number of trained numbers; None for a learner that has none.
         batch_size: Samples per step; None for a learner without steps.
         notes: Remarks that a reader of the scores needs.
+        operations: Floating-point operations of all updates; None where they were not counted.
     """
 
     metric: str
@@ -65,6 +66,7 @@ class FitSummary:
     parameters: int | None = None
     batch_size: int | None = None
     notes: tuple[str, ...] = ()
+    operations: float | None = None
 
 
 class Predictor(Protocol):

@@ -191,6 +191,7 @@ class TorchLearner(TorchPredictor):
             samples_per_second=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
             parameters=count_parameters(self.model),
             batch_size=loop.settings.batch_size,
+            operations=state.operations,
             notes=((words,) if stopped else ()) + ((shared,) if state.shared_device else ()),
         )
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from graphbench.models.fused import is_compiled
+from graphbench.models.operations import report
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.semirings import MOST_NODES, semiring_product
 from graphbench.models.trajectory.layers import cells_at_once
@@ -37,6 +38,7 @@ def max_plus(left: Tensor, right: Tensor) -> Tensor:
         left: ``[B, n, n, f]``.
         right: ``[B, n, n, f]``.
     """
+    report(2.0 * left.numel() * left.shape[1])
     if is_compiled(0, left, right) and left.shape[1] <= MOST_NODES:
         return _compiled_max_plus(left, right)
     if not _needs_gradient(left, right):
