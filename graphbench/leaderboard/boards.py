@@ -14,7 +14,7 @@ from graphbench.leaderboard.model import TEST, Board, Cost, Data, Row, Unranked
 from graphbench.leaderboard.references import anchors, references
 from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
-from graphbench.records.classes import BUDGET_CLASSES, BudgetClass, classes_of
+from graphbench.records.classes import BUDGET_CLASSES, BudgetClass, classes_of, core_seconds
 from graphbench.records.provenance import PROVENANCES, Provenance
 from graphbench.records.record import RunRecord
 from graphbench.records.stated import OWN_MODEL
@@ -297,7 +297,9 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
     parameters, seconds, memory, speed, latency, cpu_seconds, threads = map(mean, COSTS)
-    return Cost(parameters, seconds, memory, speed, latency, machines, cpu_seconds, threads)
+    spent = [value for record in records if (value := core_seconds(record)) is not None]
+    core = Stat.of(spent).mean if spent else None
+    return Cost(parameters, seconds, memory, speed, latency, machines, cpu_seconds, threads, core)
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ class Cost:
         devices: The machines, in words.
         cpu_seconds: Processor time of training in seconds.
         threads: Threads of each process.
+        core_seconds: Processor time that the budget class goes by: of older records the time on the clock times the
+            cores.
     """
 
     parameters: float | None
@@ -64,6 +66,7 @@ class Cost:
     devices: tuple[str, ...]
     cpu_seconds: float | None = None
     threads: float | None = None
+    core_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from graphbench._version import __version__
 from graphbench.core.errors import ResultError
 from graphbench.core.files import clear_errors, write_text
-from graphbench.leaderboard import texts
+from graphbench.leaderboard import lite, texts
 from graphbench.leaderboard.aggregation import SUITE, groups_of
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import Group, Leaderboard, to_json
 from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
-from graphbench.leaderboard.pictures import group_figure, scale_of
+from graphbench.leaderboard.pictures import cost_figure, group_figure, scale_of
 from graphbench.leaderboard.rules import RULES
 from graphbench.records.classes import BUDGET_CLASSES
 from graphbench.records.provenance import PROVENANCES
@@ -127,6 +127,7 @@ def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any)
 def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: bool) -> dict[str, Any]:
     return {
         "suite": _group_parts(leaderboard, SUITE, embed) if suite else [],
+        "lite": _lite_parts(leaderboard, embed) if suite else None,
         "domains": [
             {
                 "name": domain,
@@ -136,6 +137,28 @@ def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, su
             }
             for domain in domains
         ],
+    }
+
+
+def _lite_parts(leaderboard: Leaderboard, embed: Embed) -> dict[str, Any] | None:
+    """Return the lite set and what its order predicts; None where no record is of one of its datasets."""
+    chosen = lite.lite_set()
+    boards = lite.lite_boards(leaderboard, chosen)
+    if not boards:
+        return None
+    figure = cost_figure(boards)
+    compared = {
+        "the order on the other datasets of the domain": lite.within_domains(leaderboard, chosen),
+        "published orders and orders in the class paper": lite.with_papers(leaderboard, chosen),
+    }
+    return {
+        "cells": lite.cells_text(lite.cells_of(leaderboard, chosen)),
+        "figure": embed(figure, "lite-costs", "Scores against processor time") if figure else "",
+        "agreements": [
+            (lite.agreement_text(found, what), None if found is None else lite.order_grid(found))
+            for what, found in compared.items()
+        ],
+        "seeds": len(chosen.seeds),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,57 @@ def group_figure(group: Group) -> Figure | None:
         second.set_xlim(left=0)
         _name_rows(second, [""] * len(rows))
     add_legend(figure, panels)
+    return figure
+
+
+def cost_figure(boards: Sequence[Board]) -> Figure | None:
+    """Return the figure of scores against processor time, a panel per table, or None if no table has two models.
+
+    A line connects the models that no cheaper model is better than (the Pareto front).
+
+    Args:
+        boards: Tables of the test splits.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    costs = {
+        board.unit: [(row.label, row.cost.core_seconds, row.mean) for row in board.rows if row.cost.core_seconds]
+        for board in boards
+    }
+    shown = [board for board in boards if len(costs[board.unit]) > 1]
+    if not shown:
+        return None
+    columns = min(len(shown), 3)
+    lines = -(-len(shown) // columns)
+    figure, panels = new_figure(len(shown), (3.4 * columns, 2.7 * lines + 0.2), columns=columns)
+    for panel, board in zip(panels, shown, strict=True):
+        points = sorted((seconds, score, label) for label, seconds, score in costs[board.unit] if seconds is not None)
+        front: list[tuple[float, float]] = []
+        for seconds, score, _ in points:
+            if not front or ((score > front[-1][1]) == board.higher_is_better and score != front[-1][1]):
+                front.append((seconds, score))
+        panel.plot(*zip(*front, strict=True), color=COLOURS[1], linewidth=1.2, marker="", drawstyle="steps-post")
+        for seconds, score, label in points:
+            on_front = (seconds, score) in front
+            panel.plot([seconds], [score], marker="o", markersize=5, color=COLOURS[0 if on_front else 4])
+            panel.annotate(
+                label.replace("$", r"\$"),
+                (seconds, score),
+                textcoords="offset points",
+                xytext=(5, 3),
+                fontsize=7,
+                color=INK,
+            )
+        panel.set_xscale("log")
+        panel.margins(x=0.3, y=0.15)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,.4g}"))
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.tick_params(labelsize=7.5)
+        arrow = "higher is better" if board.higher_is_better else "lower is better"
+        panel.set_title(board.unit, fontsize=8.5, color=INK)
+        panel.set_xlabel("CPU seconds of training", fontsize=8)
+        panel.set_ylabel(f"{board.metric}, {arrow}", fontsize=8)
     return figure
 
 

@@ -87,18 +87,22 @@ def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str, label: str
         )  # fmt: skip
 
 
-def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Figure, list[Axes]]:
+def new_figure(
+    panels: int, size: tuple[float, float] | None = None, columns: int | None = None
+) -> tuple[Figure, list[Axes]]:
     """Return a figure with some panels side by side, in the report's style.
 
     Args:
         panels: Number of panels.
         size: Width and height in inches; None for the usual size.
+        columns: Panels of a row; None for all.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size or (6.4 if panels == 1 else 9.6, 3.5), layout="constrained")
     figure.patch.set_alpha(0.0)
-    axes = [figure.add_subplot(1, panels, i + 1) for i in range(panels)]
+    across = columns or panels
+    axes = [figure.add_subplot(-(-panels // across), across, i + 1) for i in range(panels)]
     for panel in axes:
         panel.patch.set_alpha(0.0)
         panel.grid(True, color=_GRID, linewidth=0.8)

@@ -15,13 +15,13 @@ from graphbench.loader import Loader
 from graphbench.models.base import TaskModel
 from graphbench.models.tabular.estimators import draws_nothing, register_estimator, threads_of
 from graphbench.records.files import load_records, read_record
+from graphbench.records.machine import processor_seconds
 from graphbench.records.record import is_deterministic
 from graphbench.tasks.base import in_memory
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve import task as solve
 from graphbench.training import checkpoint, scoring
 from graphbench.training.context import TaskRun
-from graphbench.records.machine import processor_seconds
 from graphbench.training.run import train
 from graphbench.training.scoring import finish_work, latencies_ms, score_split
 
