@@ -17,7 +17,9 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from graphbench.catalog.names import card
+from graphbench.core.errors import ResultError
 from graphbench.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
+from graphbench.leaderboard.history import Change, first_places
 from graphbench.leaderboard.pictures import group_figure
 from graphbench.records.files import load_records
 from graphbench.reports.pages import markdown_safe
@@ -51,8 +53,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _write_pages(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
-        pages = build_leaderboard(load_records(), Path(app.outdir) / FOLDER, ("html", "json"))
+        pages = build_leaderboard(load_records(), Path(app.outdir) / FOLDER, ("html", "json"), changes=_changes())
         _LOG.info("wrote %d pages of the leaderboard", len(pages))
+
+
+@cache
+def _changes() -> list[Change]:
+    """Return the changes of first places; none where the documentation is built outside of a checkout."""
+    try:
+        return first_places()
+    except ResultError as error:
+        _LOG.info("no changes of first places: %s", error)
+        return []
 
 
 @cache

@@ -28,23 +28,50 @@ def leaderboard(
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .html, .md or .json file.")] = Path(
         "leaderboard"
     ),
-    title: Annotated[str, typer.Option(help="Heading of the pages.")] = "graphbench leaderboard",
+    title: Annotated[
+        str | None,
+        typer.Option(help="Heading of the pages.", show_default="graphbench leaderboard, with the date of --at"),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMIT",
+            help="The board as the records of a commit of this checkout make it; --records names their folder.",
+            show_default="the present files",
+        ),
+    ] = None,
+    changes: Annotated[
+        bool,
+        typer.Option(
+            "--changes", help="Add the changes of first places since the first commit of this checkout with records."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the leaderboard as JSON and write no pages.")] = False,
 ) -> None:
     """Rank models by run records: self-contained HTML pages, Markdown and JSON.
 
     Per dataset and split, models are ranked by their means over seeds; models that no paired test separates share their
     ranks. A model stands in every budget class whose limit it keeps: minutes, paper, open. Means over a domain and over
-    the suite are means of ranks and of normalised scores.
+    the suite are means of ranks and of normalised scores. Pages of an earlier state are made by the present rules.
     """
-    from graphbench.cli.runs import chosen_records
+    from graphbench.cli.runs import chosen_records, fitting_records
     from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json
+    from graphbench.leaderboard.history import first_places, state_at
 
-    run_records = chosen_records(selector, records, baselines=baselines)
+    if (at is not None or changes) and records is not None and len(records) > 1:
+        raise typer.BadParameter("--at and --changes read the history of one folder; give --records once")
+    folder = records[0] if records else None
+    heading = title or "graphbench leaderboard"
+    if at is None:
+        run_records = chosen_records(selector, records, baselines=baselines)
+    else:
+        state = state_at(at, folder)
+        run_records = fitting_records(state.records, selector)
+        heading = title or f"graphbench leaderboard of {state.date:%Y-%m-%d}, commit {state.commit[:8]}"
     if as_json:
         echo(to_json(leaderboard_of(run_records)), nl=False)
         return
-    for path in build_leaderboard(run_records, output, title=title):
+    for path in build_leaderboard(run_records, output, title=heading, changes=first_places(folder) if changes else ()):
         echo(f"wrote {path}")
 
 

@@ -117,8 +117,7 @@ def chosen_records(
     from graphbench.records.files import load_records
 
     places = record_places(folders, baselines=baselines)
-    chosen = set(list_datasets(selector)) if selector else None
-    records = [record for record in load_records("*", places) if chosen is None or is_chosen(record.dataset, chosen)]
+    records = fitting_records(load_records("*", places), selector)
     if not records:
         where = " and ".join(map(str, places))
         what = f"of {', '.join(selector)} " if selector else ""
@@ -126,6 +125,12 @@ def chosen_records(
             f"there are no records {what}in {where}; `graphbench train DATASET --records FOLDER` writes some"
         )
     return records
+
+
+def fitting_records(records: Sequence[RunRecord], selector: Sequence[str] | None) -> list[RunRecord]:
+    """Return the records of the chosen datasets; None chooses all."""
+    chosen = set(list_datasets(selector)) if selector else None
+    return [record for record in records if chosen is None or is_chosen(record.dataset, chosen)]
 
 
 def is_chosen(dataset: str, chosen: Collection[str]) -> bool:

@@ -21,10 +21,12 @@ from graphbench.records.classes import BUDGET_CLASSES
 from graphbench.records.provenance import PROVENANCES
 from graphbench.records.record import RunRecord
 from graphbench.reports.labels import named
-from graphbench.reports.pages import Embed, embed_for, environment, page_targets
+from graphbench.reports.pages import ABSENT, Embed, Grid, embed_for, environment, page_targets
+from graphbench.reports.tables import number
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.leaderboard.history import Change
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +55,7 @@ def build_leaderboard(
     formats: Sequence[str] = FORMATS,
     cards: Mapping[str, Card] | None = None,
     title: str = TITLE,
+    changes: Sequence[Change] = (),
 ) -> list[Path]:
     """Write the leaderboard of some records and return the paths of its pages.
 
@@ -64,6 +67,8 @@ def build_leaderboard(
         formats: ``html``, ``md``, ``json`` or several, when ``output`` is a folder.
         cards: Address -> card; a dataset without an entry gets the catalogue's card.
         title: Heading of the pages.
+        changes: Changes of first places, the oldest first, from
+            :func:`graphbench.leaderboard.history.first_places`; without any the pages have no such section.
 
     Raises:
         ResultError: If a format or the ending of ``output`` is unknown, or a page cannot be written.
@@ -75,29 +80,51 @@ def build_leaderboard(
     for kind, path in targets.items():
         with clear_errors(path, "write the leaderboard", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            for name, text in _rendered(kind, leaderboard, title, path, single=path == output_path).items():
+            for name, text in _rendered(kind, leaderboard, title, path, changes, single=path == output_path).items():
                 write_text(path.parent / name, text)
                 paths.append(path.parent / name)
     logger.info("wrote %d pages of the leaderboard", len(paths))
     return paths
 
 
-def _rendered(kind: str, leaderboard: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:
+def _rendered(
+    kind: str, leaderboard: Leaderboard, title: str, path: Path, changes: Sequence[Change], *, single: bool
+) -> dict[str, str]:
     """Return file name -> text of the pages of one format."""
     if kind == "json":
         return {path.name: to_json(leaderboard)}
     embed = embed_for(path)
+    told = {"changes": change_grid(changes)}
     template = environment(kind == "html").get_template(f"leaderboard.{kind}.j2")
     if kind == "md" or single:
         parts = _parts(leaderboard, leaderboard.domains, embed, suite=True)
-        return {path.name: template.render(_context(leaderboard, title, links=not single and kind == "html", **parts))}
-    pages = {"index.html": _context(leaderboard, title, links=True, **_parts(leaderboard, (), embed, suite=True))}
+        return {
+            path.name: template.render(
+                _context(leaderboard, title, links=not single and kind == "html", **parts, **told)
+            )
+        }
+    pages = {
+        "index.html": _context(leaderboard, title, links=True, **_parts(leaderboard, (), embed, suite=True), **told)
+    }
     for domain in leaderboard.domains:
         parts = _parts(leaderboard, (domain,), embed, suite=False)
         pages[page_of(domain)] = _context(leaderboard, f"{domain}: {title}", links=True, **parts) | {
             "home": "index.html"
         }
     return {name: template.render(context) for name, context in pages.items()}
+
+
+def change_grid(changes: Sequence[Change]) -> Grid | None:
+    """Return changes of first places as a table, the newest first; None without any."""
+    rows = []
+    for change in reversed(changes):
+        before = ABSENT if change.before is None or change.mean_before is None else (
+            f"{change.before}, {number(change.mean_before)}"
+        )  # fmt: skip
+        model = change.model if change.ranked else f"{change.model} (not ranked)"
+        cells = (f"{change.date:%Y-%m-%d}", change.unit, model, f"{change.metric} {number(change.mean)}", before)
+        rows.append((*cells, change.commit[:8]))
+    return Grid(("date", "dataset", "first place", "score", "before", "commit"), tuple(rows)) if rows else None
 
 
 def page_of(domain: str, place: str = "") -> str:
@@ -119,6 +146,8 @@ def _context(leaderboard: Leaderboard, title: str, *, links: bool, **parts: Any)
         "texts": texts,
         "scale_of": scale_of,
         "home": "",
+        "changes": None,
+        "grid_part": lambda grid, most: Grid(grid.heads, grid.rows[:most]),
         "version": __version__,
         **parts,
     }
