@@ -15,7 +15,7 @@ from graphbench.leaderboard.aggregation import SUITE, groups_of
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import Group, Leaderboard, to_json
 from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
-from graphbench.leaderboard.pictures import cost_figure, group_figure, scale_of
+from graphbench.leaderboard.pictures import cost_figure, group_figure, rank_figure, scale_of
 from graphbench.leaderboard.rules import RULES
 from graphbench.records.classes import BUDGET_CLASSES
 from graphbench.records.provenance import PROVENANCES
@@ -198,7 +198,7 @@ def _group_parts(leaderboard: Leaderboard, name: str, embed: Embed) -> list[dict
 
 
 def _group_part(title: str, group: Group, embed: Embed) -> dict[str, Any]:
-    figure = group_figure(group)
+    figure, ranks = group_figure(group), rank_figure(group)
     name = f"{texts.anchor(named(group.name, group.protocol))}-{group.budget_class}"
     return {
         "title": title,
@@ -207,4 +207,5 @@ def _group_part(title: str, group: Group, embed: Embed) -> dict[str, Any]:
         "missing": [text for row in group.shown if (text := texts.missing_text(row))],
         "pairs": texts.pair_grid(group),
         "figure": embed(figure, name, texts.figure_title(group)) if figure else "",
+        "ranks": embed(ranks, f"{name}-ranks", "Mean ranks and the critical difference") if ranks else "",
     }

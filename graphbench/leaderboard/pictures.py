@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from graphbench.leaderboard.aggregation import HIGHEST, LOWEST
 from graphbench.leaderboard.model import Board, Group
@@ -127,6 +130,80 @@ def group_figure(group: Group) -> Figure | None:
         second.set_xlim(left=0)
         _name_rows(second, [""] * len(rows))
     add_legend(figure, panels)
+    return figure
+
+
+def critical_difference(models: int, datasets: int, level: float = 0.05) -> float:
+    """Return the difference of mean ranks from which Nemenyi's test separates two models.
+
+    It is ``q sqrt(k (k + 1) / (6 N))`` for k models on N datasets, where q is the quantile of the studentised range for
+    k groups and infinitely many degrees of freedom, divided by the root of 2 (Demsar, 2006, section 3.2.2).
+
+    Args:
+        models: Number of models, at least 2.
+        datasets: Number of datasets.
+        level: Level of the test, for all pairs together.
+    """
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.ppf(1 - level, models, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(models * (models + 1) / (6 * datasets))
+
+
+def not_separated(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
+    """Return (first, last) of every largest group of models that no test separates, of ascending mean ranks.
+
+    Args:
+        ranks: Mean ranks, ascending.
+        difference: The critical difference.
+    """
+    groups: list[tuple[int, int]] = []
+    for first, rank in enumerate(ranks):
+        last = max(i for i, other in enumerate(ranks) if other - rank < difference)
+        if last > first and (not groups or last > groups[-1][1]):
+            groups.append((first, last))
+    return groups
+
+
+def rank_figure(group: Group) -> Figure | None:
+    """Return the critical-difference diagram of a group's ranked models; None for fewer than three.
+
+    A bar connects models that Nemenyi's test on mean ranks does not separate at 5 %.
+    """
+    rows = sorted((row for row in group.rows if row.mean_rank is not None), key=lambda row: row.mean_rank or 0.0)
+    if len(rows) < 3:
+        return None
+    ranks = [row.mean_rank or 0.0 for row in rows]
+    difference = critical_difference(len(rows), len(group.units))
+    bars = not_separated(ranks, difference)
+    half = -(-len(rows) // 2)
+    figure, (panel,) = new_figure(1, (7.2, 1.1 + 0.26 * half + 0.14 * len(bars)))
+    panel.grid(False)
+    low, high = 1.0, float(max(len(rows), math.ceil(ranks[-1])))
+    depth = 0.5 * len(bars) + 0.6
+    for i, (row, rank) in enumerate(zip(rows, ranks, strict=True)):
+        is_left = i < half
+        height = -(depth + (i if is_left else len(rows) - 1 - i))
+        side = low - 0.15 if is_left else high + 0.15
+        panel.plot([rank, rank, side], [0, height, height], color=INK, linewidth=0.9)
+        text = f"{row.model}  {rank:.2f}".replace("$", r"\$")
+        panel.text(side, height, f" {text} ", ha="right" if is_left else "left", va="center", fontsize=8.5, color=INK)
+    for number, (first, last) in enumerate(bars):
+        panel.plot(
+            [ranks[first] - 0.04, ranks[last] + 0.04], [-0.35 - 0.5 * number] * 2, color=COLOURS[1], linewidth=3.5
+        )
+    panel.plot([low, min(low + difference, high)], [1.3, 1.3], color=INK, linewidth=1.5)
+    panel.text(low, 1.4, f"critical difference {difference:.2f}", fontsize=8, color=INK, va="bottom")
+    panel.plot([low, high], [0, 0], color=INK, linewidth=1.2)
+    for place in range(1, int(high) + 1):
+        panel.text(place, 0.12, str(place), ha="center", va="bottom", fontsize=8.5, color=INK)
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+    panel.set_xticks([])
+    panel.set_yticks([])
+    reach = 0.42 * (high - low) + 0.6
+    panel.set_xlim(low - reach, high + reach)
+    panel.set_ylim(-(depth + half), 2.3)
     return figure
 
 

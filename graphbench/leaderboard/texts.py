@@ -225,7 +225,8 @@ def data_text(board: Board) -> str:
     parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else ""]
     if data.graphs is not None:
         parts.append("1 sample" if data.graphs == 1 else f"{data.graphs:,} {board.samples}")
-    parts.append("" if data.whole else "a part of the split")
+    limit = "" if data.graphs is None else f" (other models stand here when scored with `--limit {data.graphs}`)"
+    parts.append("" if data.whole else f"a part of the split{limit}")
     parts.append(f"content {data.hash[:_DIGITS]}" if data.hash else "")
     return ", ".join(part for part in parts if part)
 
