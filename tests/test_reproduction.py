@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+from datetime import date
 
 import pytest
 
 import graphbench
+from graphbench.catalog.names import card as find_card
 from graphbench.cli.app import main
 from graphbench.core.errors import ResultError
-from graphbench.records.files import save_record, stored_records
+from graphbench.records.classes import core_seconds
+from graphbench.records.files import results_dir, save_record, stored_records
 from graphbench.records.record import RunRecord
+from graphbench.tasks.registry import task_of
 from graphbench.verification.repeat import reproduce
-from graphbench.verification.reproduction import Row, load_reproductions
+from graphbench.verification.reproduction import Reproduction, Row, load_reproductions, reproductions_dir
 
 TINY = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4}
 SETTINGS = {"limit": 12, "steps": 6, "device": "cpu", "progress": False, "workers": 1, "seed": 3}
@@ -142,3 +148,39 @@ def test_stored_weights_have_the_scores_of_their_record(root, tmp_path, capsys, 
     assert not end.value.code
     assert answer["method"] == "weights" and answer["verdict"] in ("same bits", "within the interval")
     assert (tmp_path / "reproductions" / "weights" / answer["record"]).is_file()
+
+
+def cheap_rows():
+    """The committed records that take less than two minutes to train, on data without labels of solvers."""
+    rows = [row for row in rows_of(results_dir()) if "training" in row.record.config]
+    return [
+        row
+        for row in rows
+        if (seconds := core_seconds(row.record)) is not None
+        and seconds < 120
+        and not find_card(row.record.dataset).labellers
+        and not row.record.config.get("datasets")
+        and row.record.protocol in task_of(find_card(row.record.dataset)).protocols
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_random_sample_of_five_committed_rows_is_obtained_again(root, tmp_path):
+    """Another sample every day; the seed of the sample is in the message."""
+    seed = int(os.environ.get("GRAPHBENCH_SAMPLE", date.today().toordinal()))
+    chosen = random.Random(seed).sample(cheap_rows(), 5)
+    for row, outcome in reproduce(chosen, tmp_path, root=root, workers=1, progress=False):
+        assert isinstance(outcome, Reproduction), f"GRAPHBENCH_SAMPLE={seed}: {row.path}: {outcome}"
+        assert outcome.verdict != "different", f"GRAPHBENCH_SAMPLE={seed}: {row.path}: {outcome.splits}"
+
+
+def test_the_committed_reproductions_are_of_committed_records_and_none_is_different():
+    found = load_reproductions(reproductions_dir())
+    stored = {row.path: row.record for row in rows_of(results_dir())}
+    for one in found:
+        record = stored.get(one.record)
+        if record is not None and record.started == one.started:  # else the record was made anew since
+            assert one.verdict != "different", one.record
+            for name, split in one.splits.items():
+                assert split.recorded == record.scores[name][split.metric]
