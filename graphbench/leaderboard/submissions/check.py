@@ -18,7 +18,7 @@ from graphbench.leaderboard.submissions.findings import Level, SubmissionReport,
 from graphbench.leaderboard.submissions.folder import (
     DESCRIPTION,
     Contents,
-    SeedFolder,
+    SeedPath,
     UnsafeFolder,
     contents_of,
 )
@@ -191,7 +191,7 @@ class _Check:
         check_record(record, name, entry, self.data)
         entry.records.append(record)
 
-    def _add_predictions(self, folder: SeedFolder) -> None:
+    def _add_predictions(self, folder: SeedPath) -> None:
         """Score the predictions of a seed; add the record of them, or compare them with the one that is given."""
         name = self.contents.name_of(folder.path)
         try:
@@ -211,7 +211,7 @@ class _Check:
             entry.add(Level.REFUSED, str(error).replace(f"{folder.path}/", ""), name)
             entry.lost.append(folder.seed)
 
-    def _score(self, folder: SeedFolder, card: Card, entry: SubmittedDataset, name: str) -> None:
+    def _score(self, folder: SeedPath, card: Card, entry: SubmittedDataset, name: str) -> None:
         stated = self.budgets.get(card.address, StatedBudget())
         record = next((r for r in entry.records if r.seed == folder.seed and not r.data_seed), None)
         like = record or next(iter(entry.records), None)

@@ -28,26 +28,11 @@ _WEIGHTS_LAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetenso
 
 
 @dataclass(frozen=True)
-class SeedWeights:
-    """The file with a seed's weights on one dataset.
+class SeedPath:
+    """The predictions or the weights of a seed on one dataset.
 
     Attributes:
-        path: The file.
-        dataset: Id of the dataset, as the names of the folders give it.
-        seed: The seed.
-    """
-
-    path: Path
-    dataset: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class SeedFolder:
-    """The folder with a seed's predictions on one dataset.
-
-    Attributes:
-        path: The folder.
+        path: The folder of the predictions, or the file of the weights.
         dataset: Id of the dataset, as the names of the folders give it.
         seed: The seed.
     """
@@ -73,8 +58,8 @@ class Contents:
 
     folder: Path
     records: list[Path] = field(default_factory=list)
-    predictions: list[SeedFolder] = field(default_factory=list)
-    weights: list[SeedWeights] = field(default_factory=list)
+    predictions: list[SeedPath] = field(default_factory=list)
+    weights: list[SeedPath] = field(default_factory=list)
     code: list[Path] = field(default_factory=list)
     unread: int = 0
     faults: dict[str, str] = field(default_factory=dict)
@@ -100,7 +85,7 @@ def contents_of(folder: Path) -> Contents:
             :data:`MOST_FILES` files, :data:`MOST_RUNS` records or folders of predictions, or :data:`MOST_LEVELS`
             folders within each other.
     """
-    contents, seeds = Contents(folder), dict[Path, SeedFolder]()
+    contents, seeds = Contents(folder), dict[Path, SeedPath]()
     for path in sorted(_files_below(folder)):
         parts = path.relative_to(folder).parts
         if parts[0] == PREDICTIONS:
@@ -122,7 +107,7 @@ def contents_of(folder: Path) -> Contents:
     return contents
 
 
-def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, seeds: dict[Path, SeedFolder]) -> None:
+def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, seeds: dict[Path, SeedPath]) -> None:
     """Add the folder of a file of predictions, or the reason why the file lies in no folder of a seed."""
     name = contents.name_of(path)
     if len(parts) < 4:
@@ -138,7 +123,7 @@ def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, see
         )
     else:
         seed_folder = contents.folder / PREDICTIONS / domain / dataset / seed
-        seeds.setdefault(seed_folder, SeedFolder(seed_folder, id_, int(number[1])))
+        seeds.setdefault(seed_folder, SeedPath(seed_folder, id_, int(number[1])))
 
 
 def _sort_weights(path: Path, parts: tuple[str, ...], contents: Contents) -> None:
@@ -149,7 +134,7 @@ def _sort_weights(path: Path, parts: tuple[str, ...], contents: Contents) -> Non
     if number is None or not DATASET_ID.fullmatch(id_):
         contents.faults[name] = f"weights lie in {_WEIGHTS_LAYOUT}, as safetensors; move the file there"
     else:
-        contents.weights.append(SeedWeights(path, id_, int(number[1])))
+        contents.weights.append(SeedPath(path, id_, int(number[1])))
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
