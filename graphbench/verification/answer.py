@@ -8,8 +8,8 @@ predictions, as for :func:`graphbench.evaluate_model`, or a ``TaskModel``.
 
 from __future__ import annotations
 
-import importlib
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,23 @@ def main(address: str) -> None:
     task = task_of(find_card(address))
     sys.path.insert(0, CODE)
     weights = Path(WEIGHTS)
-    model = importlib.import_module("model").load(weights if weights.exists() else None)
+    model = _entry().load(weights if weights.exists() else None)
     bound = ModelOnDevice(model, address, torch.device("cpu"))
     for path in sorted(Path(INPUTS).glob("*.pt")):
         batches: list[dict[str, Any]] = torch.load(path, weights_only=True)
         with evaluating(model):
             rows = (in_memory(task.predict(bound, batch_of_fields(fields))) for fields in batches)
             task.write_predictions(Path(OUTPUT, path.stem), rows)
+
+
+def _entry() -> Any:
+    """Return the author's module ``model``."""
+    found = spec_from_file_location("model", Path(CODE, "model.py"))
+    assert found is not None and found.loader is not None
+    module = module_from_spec(found)
+    sys.modules[found.name] = module
+    found.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":
