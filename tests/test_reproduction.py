@@ -18,7 +18,15 @@ from graphbench.records.files import results_dir, save_record, stored_records
 from graphbench.records.record import RunRecord
 from graphbench.tasks.registry import task_of
 from graphbench.verification.repeat import reproduce
-from graphbench.verification.reproduction import Reproduction, Row, load_reproductions, reproductions_dir
+from graphbench.verification.reproduction import (
+    Outcome,
+    Reproduction,
+    Row,
+    compared,
+    load_reproductions,
+    reproductions_dir,
+    rows_of_records,
+)
 
 TINY = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4}
 SETTINGS = {"limit": 12, "steps": 6, "device": "cpu", "progress": False, "workers": 1, "seed": 3}
@@ -55,7 +63,8 @@ def repeated(results, root, tmp_path_factory):
 
 
 def rows_of(results):
-    return [Row(path.relative_to(results).as_posix(), record) for path, record in stored_records("*", results)]
+    stored = stored_records("*", results)
+    return rows_of_records([(path.relative_to(results).as_posix(), record) for path, record in stored])
 
 
 def row_of(results, dataset):
@@ -160,6 +169,7 @@ def cheap_rows():
         and seconds < 120
         and not find_card(row.record.dataset).labellers
         and not row.record.config.get("datasets")
+        and (row.record.replicates or len(row.others) > 1)  # an interval to compare with
         and row.record.protocol in task_of(find_card(row.record.dataset)).protocols
     ]
 
@@ -184,3 +194,24 @@ def test_the_committed_reproductions_are_of_committed_records_and_none_is_differ
             assert one.verdict != "different", one.record
             for name, split in one.splits.items():
                 assert split.recorded == record.scores[name][split.metric]
+
+
+def test_other_bits_are_compared_with_the_spread_over_seeds(results):
+    """The interval of one more run is mean -+ t s sqrt(1 + 1 / n): for 0.5, 0.6 and 0.7 it is 0.6 -+ 0.4968."""
+    row = row_of(results, "algoreas/bridges_easy")
+    record = row.record.model_copy(update={"scores": {"test": {"f1": 0.5}}, "replicates": {}})
+    others = tuple(
+        record.model_copy(update={"seed": seed, "scores": {"test": {"f1": f1}}}) for seed, f1 in ((4, 0.6), (5, 0.7))
+    )
+    spent = {"repeated_at": record.started, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+
+    def verdict(f1, siblings):
+        outcome = Outcome({"test": {"f1": f1}}, {}, curves=record.curves)
+        return compared(Row(row.path, record, siblings), "training", outcome, spent)
+
+    found = verdict(1.09, others)
+    assert found.verdict == "within the interval"
+    assert found.splits["test"].low == pytest.approx(0.6 - 4.302653 * 0.1 * (4 / 3) ** 0.5, abs=1e-5)
+    assert verdict(1.0, others[:1]).verdict == "different" and verdict(0.5, ()).verdict == "same bits"
+    both = rows_of_records([("a", record), ("b", others[0]), ("c", others[1].model_copy(update={"data_seed": 1}))])
+    assert [[other.seed for other in one.others] for one in both] == [[4], [3], []]

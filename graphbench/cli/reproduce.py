@@ -116,22 +116,17 @@ def _chosen(
     from graphbench.cli.runs import is_chosen
     from graphbench.records.files import matches, read_record, results_dir, stored_records
     from graphbench.verification.repeat import rows_with_weights
-    from graphbench.verification.reproduction import Row
+    from graphbench.verification.reproduction import rows_of_records
 
     files = [Path(name) for name in names if name.endswith(".json")]
     selectors = [name for name in names if not name.endswith(".json")]
     where = folder if folder is not None else results_dir()
-    rows = []
-    for path in files:
-        record = read_record(path)
-        rows.append(Row(record.relative_path.as_posix(), record))
-    if selectors or not files:
-        datasets = set(list_datasets(selectors)) if selectors else None
-        rows += [
-            Row(path.relative_to(where).as_posix(), record)
-            for path, record in stored_records("*", where)
-            if datasets is None or is_chosen(record.dataset, datasets)
-        ]
+    everything = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]
+    known = {row.path: row for row in rows_of_records(everything)} if selectors or not files else {}
+    read = [read_record(path) for path in files]
+    rows = rows_of_records([(record.relative_path.as_posix(), record) for record in read])
+    datasets = set(list_datasets(selectors)) if selectors else None
+    rows += [row for row in known.values() if datasets is None or is_chosen(row.record.dataset, datasets)]
     stored = rows_with_weights(rows) if weights else rows
     unique = {row.path: row for row in stored}
     return [

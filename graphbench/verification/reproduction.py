@@ -1,13 +1,14 @@
 """Recorded results beside the results of a repetition, and the files of such comparisons.
 
 Scores that do not have the same bits are compared with the 95 % interval of the recorded score over the samples of the
-split.
+split, and with the interval in which one more run of the configuration lies: other bits lead to other weights, as
+another seed does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +39,7 @@ REPRODUCTIONS = "reproductions"
 
 _MACHINE = ("cpu", "torch", "device", "gpu")  # facts of the hardware that decide bits, beside the number of threads
 _LEVEL = 0.95
+_LEAST_RUNS = 3
 _WITHOUT_INTERVAL = 5e-3  # relative difference up to which a score without an interval counts as within it
 
 
@@ -48,7 +50,9 @@ class SplitComparison(StrictModel):
         metric: The metric.
         recorded: The value in the record.
         repeated: The value that was obtained again.
-        low: Lower end of the recorded score's 95 % interval over the samples; None where the record has no replicates.
+        low: Lower end of the recorded score's 95 % interval over the samples, or of the interval in which one more run
+            of the configuration lies with 95 %, if that end is lower; None where the record has no replicates and
+            the configuration fewer than three runs.
         high: Upper end.
         equal: Whether every repeatable metric of the split has the same bits.
     """
@@ -128,10 +132,12 @@ class Row:
     Attributes:
         path: Path of the record below its folder of records.
         record: The record.
+        others: Records of further seeds of the same configuration on the same draw.
     """
 
     path: str
     record: RunRecord
+    others: tuple[RunRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,7 +220,8 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
     """
     record, scores = row.record, outcome.scores
     _require_same_data(record, outcome.data_hashes)
-    splits = {name: _of_split(record, name, scores[name]) for name in record.scores if name in scores}
+    runs = (record, *row.others)
+    splits = {name: _of_split(record, name, scores[name], runs) for name in record.scores if name in scores}
     if not splits:
         raise ResultError(f"{row.path} and the repeated run have no scored split in common")
     machine = {**hardware(), "device": outcome.device}
@@ -244,23 +251,65 @@ def _require_same_data(record: RunRecord, hashes: Mapping[str, str]) -> None:
             )
 
 
-def _of_split(record: RunRecord, name: str, repeated: Mapping[str, float]) -> SplitComparison:
+def _of_split(
+    record: RunRecord, name: str, repeated: Mapping[str, float], runs: Sequence[RunRecord]
+) -> SplitComparison:
     recorded = record.scores[name]
     primary = find_card(record.dataset).metrics.primary
     metric = primary if primary in recorded and primary in repeated else next(iter(recorded))
     if metric not in repeated:
         raise ResultError(f"the repeated run has no {metric} on {name}, and the record has")
-    ends: list[float | None] = [None, None]
+    intervals = [_of_one_more_run([run.scores[name][metric] for run in runs if metric in run.scores.get(name, {})])]
     if metric == primary and (replicates := record.replicates.get(name)):
-        ends = [float(end) for end in np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])]
+        low, high = np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+        intervals.append((float(low), float(high)))
+    known = [interval for interval in intervals if interval is not None]
     return SplitComparison(
         metric=metric,
         recorded=recorded[metric],
         repeated=repeated[metric],
-        low=ends[0],
-        high=ends[1],
+        low=min((low for low, _ in known), default=None),
+        high=max((high for _, high in known), default=None),
         equal=repeatable_scores(recorded) == repeatable_scores(repeated),
     )
+
+
+def _of_one_more_run(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval in which one more run lies with 95 %; None for fewer than three runs.
+
+    It is ``mean -+ t s sqrt(1 + 1 / n)`` of n runs with the deviation s, for normal scores.
+    """
+    from scipy.stats import t as student
+
+    n = len(values)
+    if n < _LEAST_RUNS:
+        return None
+    reach = float(student.ppf((1 + _LEVEL) / 2, n - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / n)
+    mean = float(np.mean(values))
+    return mean - reach, mean + reach
+
+
+def rows_of_records(stored: Sequence[tuple[str, RunRecord]]) -> list[Row]:
+    """Return records as rows, each with the further seeds of its configuration on its draw.
+
+    Args:
+        stored: (path below the folder of records, record).
+    """
+    groups: dict[tuple[str, str, int], list[RunRecord]] = {}
+    for _, record in stored:
+        groups.setdefault((record.dataset, record.config_hash, record.data_seed), []).append(record)
+    return [
+        Row(
+            path,
+            record,
+            tuple(
+                other
+                for other in groups[record.dataset, record.config_hash, record.data_seed]
+                if other.seed != record.seed
+            ),
+        )
+        for path, record in stored
+    ]
 
 
 def _changes(record: RunRecord, machine: Mapping[str, Any]) -> tuple[str, ...]:
