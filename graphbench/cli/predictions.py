@@ -80,12 +80,12 @@ def stated_cost(
         cpu: Name of the processor.
         gpu: Name of the GPU.
     """
-    from graphbench.records.stated import StatedCost
+    from graphbench.records.stated import StatedCost, stated_machine
 
     if (seconds, cpu_seconds, memory, cpu, gpu) == (None,) * 5:
         return None
-    machine = {"cpu": cpu, "gpu": gpu, "gpus": int(gpu is not None), "device": "cuda" if gpu else "cpu"}
-    return StatedCost(seconds, cpu_seconds, None, None if memory is None else round(1e6 * memory), machine)
+    peak = None if memory is None else round(1e6 * memory)
+    return StatedCost(seconds, cpu_seconds, peak_memory_bytes=peak, hardware=stated_machine(cpu, gpu))
 
 
 def add_metrics(
@@ -115,10 +115,9 @@ def add_metrics(
     files = [target] if run is None else [*sorted((target / RECORDS).rglob("*.json")), *target.glob(RECORD)]
     if not files or not files[0].is_file():
         raise EvaluationError(f"{target} is neither a record nor the folder of a finished run")
-    chosen = [name.strip() for name in (splits or "").split(",") if name.strip()]
     written = []
     for path in files:
-        record = score_again(read_record(path), path, metrics, chosen, run=run, root=root, scores=scores)
+        record = score_again(read_record(path), path, metrics, splits, run=run, root=root, scores=scores)
         place = save_record(record, path=path) if records is None else save_record(record, records)
         written.append((record, place))
     return written

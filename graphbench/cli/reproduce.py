@@ -121,12 +121,11 @@ def _chosen(
     files = [Path(name) for name in names if name.endswith(".json")]
     selectors = [name for name in names if not name.endswith(".json")]
     where = folder if folder is not None else results_dir()
-    everything = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]
-    known = {row.path: row for row in rows_of_records(everything)} if selectors or not files else {}
-    read = [read_record(path) for path in files]
-    rows = rows_of_records([(record.relative_path.as_posix(), record) for record in read])
-    datasets = set(list_datasets(selectors)) if selectors else None
-    rows += [row for row in known.values() if datasets is None or is_chosen(row.record.dataset, datasets)]
+    rows = rows_of_records([(record.relative_path.as_posix(), record) for record in map(read_record, files)])
+    if selectors or not files:
+        datasets = set(list_datasets(selectors)) if selectors else None
+        known = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]
+        rows += [row for row in rows_of_records(known) if datasets is None or is_chosen(row.record.dataset, datasets)]
     stored = rows_with_weights(rows) if weights else rows
     unique = {row.path: row for row in stored}
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.boards import Tables, needs_bootstrap
-from graphbench.leaderboard.model import TEST, Board, Group, GroupRow, Pair, Row, UnitScore
+from graphbench.leaderboard.model import Board, Group, GroupRow, Pair, Row, UnitScore
 from graphbench.leaderboard.statistics import Rank, Sample, rank
 from graphbench.records.classes import BUDGET_CLASSES, BudgetClass
 from graphbench.tasks.registry import task_of
@@ -44,10 +44,7 @@ def groups_of(tables: Tables) -> list[Group]:
         counting = [
             board
             for board in tables.boards
-            if board.budget_class == budget_class
-            and board.split == TEST
-            and board.main
-            and board.dataset not in supplementary
+            if board.budget_class == budget_class and board.counts and board.dataset not in supplementary
         ]
         parts: dict[tuple[str, str | None], list[Board]] = {}
         for board in counting:

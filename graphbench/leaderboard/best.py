@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.model import TEST, Data, Reference, Row
+from graphbench.leaderboard.model import Data, Reference, Row
 from graphbench.records.classes import BudgetClass
 from graphbench.records.files import RecordFolders, load_records
 from graphbench.records.record import RunRecord
@@ -65,6 +66,7 @@ def best(
     folder: RecordFolders = None,
     *,
     records: Iterable[RunRecord] | None = None,
+    repeated: Collection[tuple[str, datetime]] | None = None,
 ) -> dict[str, list[BestScore]]:
     """Return address -> the best score of every protocol, of datasets that have records of the current version.
 
@@ -72,6 +74,7 @@ def best(
         selector: A dataset address or glob, or several; ``"*"`` takes all.
         folder: Folder searched for records, at any depth, or several folders; ``baselines/results`` when None.
         records: The records, instead of a folder.
+        repeated: As for :func:`~graphbench.leaderboard.boards.tables_of`.
 
     Raises:
         ResultError: If the folder does not exist or a record in it is malformed.
@@ -79,8 +82,8 @@ def best(
     chosen = load_records(selector, folder) if records is None else records
     boards = {
         (board.dataset, board.protocol or ""): board
-        for board in tables_of(chosen).boards
-        if board.split == TEST and board.main and board.budget_class == "open"
+        for board in tables_of(chosen, repeated=repeated).boards
+        if board.counts and board.budget_class == "open"
     }
     best_scores: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, Replicable
-from graphbench.leaderboard.model import TEST, Board, Cost, Data, Row, Unranked
+from graphbench.leaderboard.model import Board, Cost, Data, Row, Unranked
 from graphbench.leaderboard.references import anchors, references
 from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
@@ -63,7 +63,7 @@ class Tables:
     unknown: list[str]
     refused: list[str]
     samples: dict[tuple[str, BudgetClass, str], Sample]
-    repeated: frozenset[tuple[str, datetime]] = frozenset()
+    repeated: frozenset[tuple[str, datetime]]
 
 
 def tables_of(
@@ -79,8 +79,7 @@ def tables_of(
         repeated: (path, start) of recorded runs that were repeated without a difference; those among the package's
             reproductions when None.
     """
-    again = repeated_runs() if repeated is None else repeated
-    tables = Tables([], {}, [], [], {})
+    tables = Tables([], {}, [], [], {}, frozenset(repeated_runs() if repeated is None else repeated))
     sound = []
     for record in records:
         if problem := absurd_number(record):
@@ -95,7 +94,6 @@ def tables_of(
             tables.unknown.append(dataset)
         else:
             tables.cards[dataset] = card
-    tables.repeated = frozenset(again)
     groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
         if runs.dataset in tables.cards:
@@ -144,7 +142,7 @@ def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> Non
         labels = Labels([entry.runs for entry in entries_of[key]])
         names = [labels[entry.runs] for entry in entries_of[key]]
         board = boards[key] = _board(card, key, entries_of[key], samples, names, main=mains.get(key[:4]) == key[4])
-        if board.main and board.split == TEST:
+        if board.counts:
             named_samples = zip(names, samples, strict=True)
             tables.samples.update({(board.unit, board.budget_class, name): sample for name, sample in named_samples})
     tables.boards += [_with_class_ranks(key, board, boards) for key, board in boards.items()]
@@ -291,14 +289,15 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
 
 
 def _cost(records: Sequence[RunRecord]) -> Cost:
-    def mean(name: str) -> float | None:
-        values = [value for record in records if (value := getattr(record, name)) is not None]
+    def mean(stated: Iterable[float | None]) -> float | None:
+        values = [value for value in stated if value is not None]
         return Stat.of(values).mean if values else None
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
-    parameters, seconds, memory, speed, latency, cpu_seconds, threads = map(mean, COSTS)
-    spent = [value for record in records if (value := core_seconds(record)) is not None]
-    core = Stat.of(spent).mean if spent else None
+    parameters, seconds, memory, speed, latency, cpu_seconds, threads = (
+        mean(getattr(record, name) for record in records) for name in COSTS
+    )
+    core = mean(map(core_seconds, records))
     return Cost(parameters, seconds, memory, speed, latency, machines, cpu_seconds, threads, core)
 
 

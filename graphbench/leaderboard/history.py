@@ -137,7 +137,7 @@ def _apply(folder: Path, commit: str, touched: list[list[str]], records: dict[st
 
 def _changes(commit: str, date: datetime, records: list[RunRecord], leaders: dict[str, BestScore]) -> Iterator[Change]:
     """Yield the changes of the first places of one dataset."""
-    for scores in best(records=records).values():
+    for scores in best(records=records, repeated=()).values():
         for score in scores:
             unit = f"{score.dataset} ({score.protocol})" if score.protocol else score.dataset
             before = leaders.get(unit)

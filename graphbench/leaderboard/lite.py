@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from graphbench.catalog.resources import data_dir, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import StrictModel, explain
-from graphbench.leaderboard.model import TEST, Board, Leaderboard
+from graphbench.leaderboard.model import Board, Leaderboard
 from graphbench.records.classes import BudgetClass
 from graphbench.reports.pages import Grid
 
@@ -115,12 +115,8 @@ def lite_boards(leaderboard: Leaderboard, lite: LiteSet) -> list[Board]:
     return [
         board
         for board in leaderboard.boards
-        if board.dataset in lite.datasets and _counts(board) and board.budget_class == CLASS
+        if board.dataset in lite.datasets and board.counts and board.budget_class == CLASS
     ]
-
-
-def _counts(board: Board) -> bool:
-    return board.main and board.split == TEST
 
 
 def cells_of(leaderboard: Leaderboard, lite: LiteSet) -> list[Cell]:
@@ -135,12 +131,11 @@ def cells_of(leaderboard: Leaderboard, lite: LiteSet) -> list[Cell]:
             seeds[key] = max(seeds.get(key, 0), len(set(row.seeds) & set(lite.seeds)))
             if row.deterministic:
                 fixed.add(key)
-    return [
-        Cell(id_, model, min(seeds.get((id_, model), 0), 1 if (id_, model) in fixed else len(lite.seeds)),
-             1 if (id_, model) in fixed else len(lite.seeds))
-        for id_, models in lite.datasets.items()
-        for model in models
-    ]  # fmt: skip
+    cells = []
+    for dataset, model in ((id_, name) for id_, names in lite.datasets.items() for name in names):
+        needed = 1 if (dataset, model) in fixed else len(lite.seeds)
+        cells.append(Cell(dataset, model, min(seeds.get((dataset, model), 0), needed), needed))
+    return cells
 
 
 def within_domains(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
@@ -150,9 +145,7 @@ def within_domains(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
         leaderboard: All tables.
         lite: The set.
     """
-    others = [
-        b for b in leaderboard.boards if _counts(b) and b.budget_class == CLASS and b.dataset not in lite.datasets
-    ]
+    others = [b for b in leaderboard.boards if b.counts and b.budget_class == CLASS and b.dataset not in lite.datasets]
     orders: list[Order] = []
     for board in lite_boards(leaderboard, lite):
         scores = _scores(board, lambda name: name)
@@ -173,7 +166,7 @@ def with_papers(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
         lite: The set.
     """
     orders: list[Order] = []
-    tables = [b for b in leaderboard.boards if _counts(b)]
+    tables = [b for b in leaderboard.boards if b.counts]
     for board in lite_boards(leaderboard, lite):
         small = _scores(board, lambda name: name.removesuffix(SMALL) if name.endswith(SMALL) else None)
         for other in tables:

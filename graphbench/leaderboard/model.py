@@ -210,6 +210,11 @@ class Board:
     size: float | None = None
 
     @property
+    def counts(self) -> bool:
+        """Whether the scores count in means over datasets: scores of the test split on the main samples."""
+        return self.main and self.split == TEST
+
+    @property
     def domain(self) -> str:
         """The dataset's domain."""
         return self.dataset.partition("/")[0]

@@ -68,7 +68,7 @@ def _section(unit: str, boards: Sequence[Board]) -> Section:
         anchor=anchor(unit),
         title=boards[0].title,
         head=metric_head(boards[0].metric),
-        tables=tuple(board for board in shown if board.split == TEST and board.main),
+        tables=tuple(board for board in shown if board.counts),
         others=tuple(board for board in shown if board.split == TEST and not board.main),
         away=away_grid([board for board in shown if board.main]),
         boards=tuple(board for board in shown if board.main),

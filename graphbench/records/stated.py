@@ -59,6 +59,17 @@ class StatedCost:
                 raise ResultError(f"{name} is {value!r:.80}; give a number that is not negative")
 
 
+def stated_machine(cpu: str | None, gpu: str | None, gpus: int = 1) -> dict[str, str | int | float | None]:
+    """Return the machine that a user states, as records describe it.
+
+    Args:
+        cpu: Name of the processor.
+        gpu: Name of the GPU; None where none was used.
+        gpus: Number of GPUs, if one was used.
+    """
+    return {"cpu": cpu, "gpu": gpu, "gpus": gpus if gpu else 0, "device": "cuda" if gpu else "cpu"}
+
+
 @dataclass(frozen=True)
 class Stated:
     """A user's statements on a model that was not trained by this package.

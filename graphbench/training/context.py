@@ -87,8 +87,10 @@ class Watch:
         bar: Progress.
         board: Curves.
         stop: Whether the run was asked to stop.
+        recorded: Whether a record of the run will be written, so that facts for it alone are worth their time.
     """
 
     bar: Progress
     board: Board
     stop: StopRequest
+    recorded: bool = True

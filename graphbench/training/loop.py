@@ -148,7 +148,7 @@ class TrainingLoop:
                 self._start_timer()
             if stops:
                 watch.stop.end()
-        if state.step > first and (per_update := self.operations_per_update()) is not None:
+        if watch.recorded and state.step > first and (per_update := self.operations_per_update()) is not None:
             state.operations = per_update * state.step
         self._save()
 
@@ -209,7 +209,6 @@ class TrainingLoop:
             self.world.seed_step(self.settings.seed, step)
             with self._memory_checked(), counted_operations() as operations:
                 self._backward(task_id, parts)
-            self.optimizer.zero_grad(set_to_none=True)
             counted.append(operations.count)
         return self.world.size * sum(counted) / len(counted)
 

@@ -363,18 +363,18 @@ def prepared(context: RunContext, resume: bool) -> Learner:
     return learner
 
 
-def learn(context: RunContext, learner: Learner, board: Board, progress: bool | None, *, estimate: bool = True) -> None:
+def learn(context: RunContext, learner: Learner, board: Board, progress: bool | None, *, recorded: bool = True) -> None:
     """Let a learner learn, shown while it goes on; an interrupt stops it between two steps."""
     if context.world.leads:
         logger.info("%s", learner.describe())
     label = f"{context.config.model_name} on {context.name}"
     total, unit = learner.length()
-    if estimate and context.world.leads and progress is not False:
+    if recorded and context.world.leads and progress is not False:
         seconds = learner.seconds_ahead()
         if seconds is not None:
             note(f"{label}: about {duration(seconds)} of training ahead, validations not counted")
     with progress_bar(total, label, unit, progress) as bar, deferred_signals() as stop:
-        learner.fit(Watch(bar, board, stop))
+        learner.fit(Watch(bar, board, stop, recorded))
 
 
 def _finish(
@@ -461,5 +461,5 @@ def fit(
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         context = make_context(config, tasks, {data.card.address: data}, folder, world)
         learner = prepared(context, resume)
-        learn(context, learner, Board(), progress, estimate=False)
+        learn(context, learner, Board(), progress, recorded=False)
         return Fit(learner.model, learner.summary(), config.training.prefer_later)

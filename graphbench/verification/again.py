@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.core.errors import CardError, ResultError
+from graphbench.core.errors import CardError, ResultError, UnknownModel
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.metrics import metric
 from graphbench.loader import Loader, Splits
 from graphbench.records.kept import kept_predictions
 from graphbench.records.record import RunRecord
-from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import open_run
 from graphbench.training.scoring import score_split
 from graphbench.training.trained import task_for
 from graphbench.training.weights.check import agree
-from graphbench.training.weights.files import weights_files
 from graphbench.training.weights.load import rebuilt
-from graphbench.verification.repeat import limits_of_record
+from graphbench.verification.repeat import limits_of_record, weights_of_record
 
 if TYPE_CHECKING:
     from graphbench.evaluation.score import Score
@@ -32,7 +30,7 @@ def score_again(
     record: RunRecord,
     path: Path,
     metrics: Sequence[str],
-    splits: Sequence[str] = (),
+    splits: str | None = None,
     *,
     run: Path | None = None,
     scores: str | None = None,
@@ -49,7 +47,7 @@ def score_again(
         record: The record.
         path: Its file.
         metrics: Names of registered metrics that fit the dataset's task.
-        splits: Splits to score; all that the record has scores of when empty.
+        splits: Names of the splits to score, separated by commas; all that the record has scores of when None.
         run: Folder of the run, if it is there.
         scores: Kind of floating-point predictions, of kept predictions; None for the default of the task.
         root: Folder of the datasets.
@@ -58,10 +56,11 @@ def score_again(
 
     Raises:
         ResultError: If a metric does not fit, there are neither predictions nor weights, or these are of another run.
-        UnknownName: If a metric is not registered.
+        EvaluationError: If a metric is not registered.
+        CardError: If the dataset has no such split.
     """
     card = find_card(record.dataset).with_data_seed(record.data_seed)
-    names = [name for name in (splits or record.scores) if name in card.all_splits]
+    names = card.select_splits(splits) or [name for name in record.scores if name in card.all_splits]
     if missing := [name for name in names if name not in record.scores]:
         raise ResultError(f"the record of {record.model} on {record.dataset} has no scores of {', '.join(missing)}")
     wider = _with_metrics(card, metrics)
@@ -133,36 +132,23 @@ def _from_weights(
     found: dict[str, Score] = {}
     if run is not None:
         finished = open_run(run)
-        task = _task_of_run(finished, card, data)
+        task = finished.task(card, data)
         for name, split in splits.items():
             found |= finished.learner.score(task, card.address, split, name, "auto", progress)
         return found
     import torch
 
-    file = next(
-        (
-            file
-            for file in weights_files()
-            for facts in file.facts.datasets.values()
-            if facts.record == record.relative_path.as_posix()
-        ),
-        None,
-    )
-    if file is None:
+    try:
+        file = weights_of_record(record, record.relative_path.as_posix())
+    except UnknownModel as error:
         raise ResultError(
-            f"there are neither predictions nor weights of {path.name}; give the folder of its run, or train "
-            "again with the metric in the card"
-        )
+            f"there are neither predictions nor weights of {path.name}: {error}; or give the folder of its run"
+        ) from error
     model = rebuilt(file)
     task = task_for(model, card)
     for name, split in splits.items():
         found |= score_split(model, task, split, name=name, device=torch.device("cpu"), progress=progress)
     return found
-
-
-def _task_of_run(finished: Any, card: Card, data: Splits) -> Task:
-    task: Task = finished.task(card, data)
-    return task
 
 
 def _merged(record: RunRecord, card: Card, found: Mapping[str, Score], metrics: Sequence[str]) -> RunRecord:

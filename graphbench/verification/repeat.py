@@ -32,7 +32,7 @@ from graphbench.training.evaluate import evaluate_splits
 from graphbench.training.folders import run_name
 from graphbench.training.run import RunPlan, checked_tasks, execute
 from graphbench.training.splits import choose_splits
-from graphbench.training.weights.files import find_weights, weights_files
+from graphbench.training.weights.files import WeightsFile, find_weights, weights_files
 from graphbench.training.weights.load import rebuilt
 from graphbench.verification.reproduction import Method, Outcome, Reproduction, Row, compared
 
@@ -233,6 +233,26 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def weights_of_record(record: RunRecord, path: str) -> WeightsFile:
+    """Return the file of the stored weights of a record's run.
+
+    Args:
+        record: The record.
+        path: Its path below the folder of records, which the file of the weights names.
+
+    Raises:
+        UnknownModel: If there are no weights of the run.
+        CheckpointError: If their file cannot be read.
+    """
+    file = find_weights(record.dataset, record.model, record.seed)
+    if (stored := file.facts.datasets[record.dataset].record) != path:
+        raise UnknownModel(
+            f"the weights of {record.model} on {record.dataset} belong to the record {stored}, not to {path}; "
+            "choose that record, or train the model again without --weights"
+        )
+    return file
+
+
 def _outcome_of_weights(row: Row, root: str | Path | None, workers: int | None, progress: bool | None) -> Outcome:
     """Return the scores of the stored weights of a record, on the splits that the record has scores of.
 
@@ -242,12 +262,7 @@ def _outcome_of_weights(row: Row, root: str | Path | None, workers: int | None, 
         CheckpointError: If their file is damaged.
     """
     record = row.record
-    file = find_weights(record.dataset, record.model, record.seed)
-    if (stored := file.facts.datasets[record.dataset].record) != row.path:
-        raise UnknownModel(
-            f"the weights of {record.model} on {record.dataset} belong to the record {stored}, not to {row.path}; "
-            "choose that record, or train the model again without --weights"
-        )
+    file = weights_of_record(record, row.path)
     config = _config(record)
     card = find_card(record.dataset).with_data_seed(config.data_seed)
     _require_data(record, card, config)

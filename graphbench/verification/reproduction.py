@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,13 +23,11 @@ from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.validation import StrictModel
+from graphbench.records.aggregates import Stat
 from graphbench.records.copies import repeatable_scores
 from graphbench.records.machine import hardware
 from graphbench.records.record import RunRecord
 from graphbench.training.recording import commit_of_checkout
-
-if TYPE_CHECKING:
-    pass
 
 Method = Literal["training", "weights"]
 Verdict = Literal["same bits", "within the interval", "different"]
@@ -281,12 +279,11 @@ def _of_one_more_run(values: Sequence[float]) -> tuple[float, float] | None:
     """
     from scipy.stats import t as student
 
-    n = len(values)
-    if n < _LEAST_RUNS:
+    if len(values) < _LEAST_RUNS:
         return None
-    reach = float(student.ppf((1 + _LEVEL) / 2, n - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / n)
-    mean = float(np.mean(values))
-    return mean - reach, mean + reach
+    stat = Stat.of(values)
+    reach = float(student.ppf((1 + _LEVEL) / 2, stat.n - 1)) * (stat.std or 0.0) * math.sqrt(1 + 1 / stat.n)
+    return stat.mean - reach, stat.mean + reach
 
 
 def rows_of_records(stored: Sequence[tuple[str, RunRecord]]) -> list[Row]:

@@ -6,8 +6,8 @@ closed process.
 
 from graphbench.leaderboard.submissions.check import check_submission
 from graphbench.leaderboard.submissions.findings import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
-from graphbench.leaderboard.submissions.seal import Seal, seal
 from graphbench.leaderboard.submissions.sealed import SealedResult, verify_sealed
+from graphbench.leaderboard.submissions.seals import Seal, seal
 from graphbench.leaderboard.submissions.skeleton import start_submission
 
 __all__ = [

@@ -13,7 +13,7 @@ from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.core.files import default_root, file_sha256
 from graphbench.data.build.limits import limited_parameter
 from graphbench.leaderboard.submissions.data import CanonicalData
-from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description
+from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmissionReport, SubmittedDataset, Verdict
 from graphbench.leaderboard.submissions.folder import (
     DESCRIPTION,
@@ -28,9 +28,7 @@ from graphbench.leaderboard.submissions.records import NO_DIGEST, check_record, 
 from graphbench.records.budgets import Budget
 from graphbench.records.files import save_record
 from graphbench.records.record import RunRecord
-from graphbench.records.stated import OWN_MODEL, Stated
-
-UNNAMED = "unnamed"  # model of records that are never written, of submissions without a description
+from graphbench.records.stated import OWN_MODEL
 
 
 def check_submission(
@@ -242,27 +240,14 @@ class _Check:
                 name,
             )
             return
-        computed = RunRecord.of_statement(scored.used, scored.scores, self._stated(seed, stated))
-        cost = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds, "cpu_seconds": stated.cpu_seconds}
-        computed = computed.model_copy(update={**cost, "budget": self._budget(computed, scored.card, stated)})
+        config = {} if stated.limit is None else {"limit": stated.limit}
+        statement = statement_of(self.description, seed, stated, config)
+        computed = RunRecord.of_statement(scored.used, scored.scores, statement)
+        computed = computed.model_copy(update={"budget": self._budget(computed, scored.card, stated)})
         check_record(computed, name, entry, self.data)
         computed = computed.model_copy(update={"recomputed_from": "predictions"})
         entry.records.append(computed)
         self.computed.append((entry.dataset, computed))
-
-    def _stated(self, seed: int, stated: StatedBudget) -> Stated:
-        description = self.description
-        return Stated(
-            UNNAMED if description is None else description.model,
-            seed=seed,
-            steps=stated.steps,
-            batch_size=stated.batch_size,
-            parameters=stated.parameters,
-            notes="" if description is None else description.notes,
-            config={} if stated.limit is None else {"limit": stated.limit},
-            protocol=stated.protocol,
-            deterministic=stated.deterministic,
-        )
 
     def _budget(self, record: RunRecord, card: Card, stated: StatedBudget) -> Budget:
         """Return the budget of a record, which is small where a limit made the samples smaller."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +14,12 @@ from graphbench.core.untrusted import limited_text, shown, text_fault
 from graphbench.core.validation import StrictModel, explain
 from graphbench.core.yaml_text import require_plain_structure
 from graphbench.records.record import MODEL_NAME
+from graphbench.records.stated import Stated, StatedCost, stated_machine
 
 MOST_BYTES = 65_536
+UNNAMED = "unnamed"
+"""Name of the model of a submission without a description."""
+
 _MOST_LEVELS = 20
 _MOST_COUNT = 10**12
 
@@ -76,10 +81,7 @@ class StatedBudget(_Strict):
     @property
     def hardware(self) -> dict[str, str | int | float | None]:
         """The machine, as records describe it; empty where nothing is said."""
-        if not self.cpu and not self.gpu:
-            return {}
-        gpus = self.gpus if self.gpu else 0
-        return {"cpu": self.cpu, "gpu": self.gpu, "gpus": gpus, "device": "cuda" if self.gpu else "cpu"}
+        return stated_machine(self.cpu, self.gpu, self.gpus) if self.cpu or self.gpu else {}
 
 
 class Description(_Strict):
@@ -118,6 +120,30 @@ class Description(_Strict):
         parts = [about, f"by {', '.join(self.authors)}"]
         parts += [f"{name} {value}" for name, value in (("code", self.code), ("paper", self.paper)) if value]
         return "; ".join(part for part in parts if part)
+
+
+def statement_of(description: Description | None, seed: int, budget: StatedBudget, config: Mapping[str, Any]) -> Stated:
+    """Return a submission's statements on the model of one seed, from which the record of the seed is made.
+
+    Args:
+        description: The description; None for a submission without one, whose records are never written.
+        seed: The seed.
+        budget: The statements on the training.
+        config: Settings that distinguish configurations of one name.
+    """
+    cost = StatedCost(budget.training_seconds, budget.cpu_seconds, hardware=budget.hardware)
+    return Stated(
+        UNNAMED if description is None else description.model,
+        seed=seed,
+        steps=budget.steps,
+        batch_size=budget.batch_size,
+        parameters=budget.parameters,
+        notes="" if description is None else description.notes,
+        config=config,
+        protocol=budget.protocol,
+        deterministic=budget.deterministic,
+        cost=cost,
+    )
 
 
 def read_description(path: Path) -> Description:

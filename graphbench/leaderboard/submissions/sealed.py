@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
@@ -24,29 +23,26 @@ from graphbench.catalog.costs import seconds_to_draw
 from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import GraphBenchError, ResultError
-from graphbench.core.files import default_root, file_sha256
-from graphbench.core.processes.isolated import IsolationLimits, isolation_fault, run_isolated
+from graphbench.core.files import default_root
+from graphbench.core.processes.isolated import IsolationLimits
 from graphbench.core.untrusted import text_fault
 from graphbench.core.words import duration
 from graphbench.data.components.domain import find
 from graphbench.leaderboard.submissions.data import CanonicalData
-from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description
+from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
-from graphbench.leaderboard.submissions.predictions import most_array_bytes, require_readable
+from graphbench.leaderboard.submissions.foreign_code import scores_of_code
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
-from graphbench.leaderboard.submissions.seal import Seal, datasets_of, read_seal, require_unchanged
+from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged
 from graphbench.records.files import save_record, stored_records
 from graphbench.records.machine import hardware
 from graphbench.records.provenance import EarlierSeal, Verification, draw_of
 from graphbench.records.record import RunRecord
-from graphbench.records.stated import Stated
-from graphbench.verification import answer
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
-    from graphbench.tasks.base import Task
 
 Outcome = Literal["verified", "algorithm", "refused", "impossible"]
 
@@ -54,7 +50,6 @@ SPLIT = "test"
 MOST_SECONDS = 3600.0
 """Most processor seconds that a sealed draw is generated for without being asked."""
 
-_BATCH = 64
 _QUANTILE = 2.576  # of the normal distribution: an honest entry is refused by chance in 1 of 200 cases
 _SAME = 1e-3  # relative difference between a record and its weights stored with 16 bits
 _LEVEL = 0.95
@@ -141,8 +136,7 @@ def verify_sealed(
     for dataset, seed, weights in entry.runs():
         result = entry.result(dataset, seed, weights, known)
         if result.record is not None and target is not None:
-            path = save_record(result.record, target)
-            result = SealedResult(dataset, seed, result.outcome, "", result.known, result.record, path)
+            result = replace(result, path=save_record(result.record, target))
         results.append(result)
     return results
 
@@ -244,45 +238,25 @@ class _Entry:
         return _Answer(scores["known"], scores["sealed"])
 
     def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
-        if fault := isolation_fault():
-            raise ResultError(f"the author's code is run in a closed process alone, and {fault}")
         known, sealed = splits
-        first = self._score_of_code(card, weights, {"known": known, "sealed": sealed})
-        second = self._score_of_code(card, weights, {"sealed": sealed})
-        (score, bits), (again, other_bits) = first["sealed"], second["sealed"]
+        stated = (self.description.budget(card.address) or StatedBudget()).scores
+        options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
+        scores_of = partial(scores_of_code, self.folder / CODE, weights, scores=stated, **options)
+        first = scores_of(splits={"known": known, "sealed": sealed})
+        (score, bits), (again, other_bits) = first["sealed"], scores_of(splits={"sealed": sealed})["sealed"]
         if bits != other_bits:
             raise ResultError(
                 f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
                 f"{again.primary:g}): it reads a clock or draws random numbers without a seed; make it repeatable"
             )
+        answers = partial(_Answer, first["known"][0], score)
         if weights is None:
-            return _Answer(first["known"][0], score, None, algorithm=True)
+            return answers(algorithm=True)
         try:
-            scrambled = self._score_of_code(card, weights, {"sealed": sealed}, scramble=True)["sealed"][0]
+            scrambled = scores_of(splits={"sealed": sealed}, scramble=True)["sealed"][0]
         except GraphBenchError:  # the code knows its weights, or cannot compute with others
-            return _Answer(first["known"][0], score, None, algorithm=True)
-        return _Answer(first["known"][0], score, scrambled.primary, algorithm=not _is_better(score, scrambled))
-
-    def _score_of_code(
-        self, card: Card, weights: Path | None, splits: Mapping[str, GraphDataset], *, scramble: bool = False
-    ) -> dict[str, tuple[Score, str]]:
-        """Return name -> the score of the author's code on a split, and the hash of its predictions."""
-        from graphbench.tasks.registry import task_of
-
-        tasks = {name: task_of(split.card) for name, split in splits.items()}
-        stated = (self.description.budget(card.address) or StatedBudget()).scores
-        with tempfile.TemporaryDirectory(prefix="graphbench-sealed-") as scratch:
-            inputs, written = Path(scratch, "inputs"), Path(scratch, "out")
-            inputs.mkdir()
-            written.mkdir()
-            for name, split in splits.items():
-                _write_inputs(split, tasks[name].file_batches(split, _BATCH), inputs / f"{name}.pt")
-            readable = {answer.INPUTS: inputs, answer.CODE: self.folder / CODE}
-            if weights is not None:
-                readable[answer.WEIGHTS] = _scrambled(weights, Path(scratch)) if scramble else weights
-            hidden = [self.root, default_root()]
-            run_isolated(answer.MODULE, [card.address], readable, written, hidden=hidden, limits=self.limits)
-            return {name: _scored(tasks[name], written, name, split, stated) for name, split in splits.items()}
+            return answers(algorithm=True)
+        return answers(scrambled=scrambled.primary, algorithm=not _is_better(score, scrambled))
 
     # ----------------------------------------------------------------------------------------------- records
 
@@ -323,20 +297,9 @@ class _Entry:
 
     def _record_of_weights(self, card: Card, seed: int, score: Score, split: GraphDataset) -> RunRecord:
         budget = self.description.budget(card.address) or StatedBudget()
-        stated = Stated(
-            self.sealed.model,
-            seed=seed,
-            steps=budget.steps,
-            batch_size=budget.batch_size,
-            parameters=budget.parameters,
-            notes=self.description.notes,
-            config={"seal": "code" if self.sealed.code else "package"},
-            protocol=budget.protocol,
-            deterministic=budget.deterministic,
-        )
-        record = RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, stated)
-        cost = {"wall_seconds": budget.training_seconds, "cpu_seconds": budget.cpu_seconds}
-        return record.model_copy(update={"hardware": budget.hardware, **cost})
+        config = {"seal": "code" if self.sealed.code else "package"}
+        statement = statement_of(self.description, seed, budget, config)
+        return RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, statement)
 
     def _verification(self, scores: _Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
         score = scores.sealed
@@ -360,15 +323,6 @@ class _Entry:
             hardware=hardware(),
             graphbench_version=__version__,
         )
-
-
-def _scored(task: Task, folder: Path, name: str, split: GraphDataset, stated: str | None) -> tuple[Score, str]:
-    """Return the score of a file that the child has written, and the hash of the file."""
-    found = task.find_predictions(folder, name)
-    if found is None or found.is_symlink():
-        raise ResultError("the code ended without predictions")
-    require_readable(found, len(split), most_array_bytes(split))
-    return task.score_file(found, split, stated)[split.split], file_sha256(found)
 
 
 def _checked_beacon(beacon: str) -> str:
@@ -405,56 +359,6 @@ def _earlier(
         if before.commitment != sealed.commitment:
             found.append(EarlierSeal(commitment=before.commitment, beacon=before.beacon, score=before.score))
     return tuple(dict.fromkeys(found))
-
-
-def _write_inputs(split: GraphDataset, batches: Any, path: Path) -> None:
-    """Write the batches of a split without labels.
-
-    Raises:
-        ResultError: If the task's batches are no batches of graphs.
-    """
-    import torch
-
-    from graphbench.data.batches.inputs_only import fields_without_labels
-
-    kept = []
-    for batch in batches:
-        fields = fields_without_labels(batch, split.card)
-        if fields is None:
-            raise ResultError(
-                f"batches of {split.card.address} are no PyG batches, and only these are given to an author's code; "
-                "models of this package are verified on all datasets"
-            )
-        kept.append(fields)
-    torch.save(kept, path)
-
-
-def _scrambled(weights: Path, scratch: Path) -> Path:
-    """Write the weights with the numbers of every tensor in a random order, the same one each time."""
-    from safetensors.numpy import load_file, save_file
-
-    random = np.random.default_rng(0)
-    tensors = {name: _shuffled(array, random) for name, array in load_file(weights).items()}
-    path = scratch / "scrambled.safetensors"
-    save_file(tensors, path, _metadata_of(weights))
-    return path
-
-
-def _shuffled(array: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
-    """Return the numbers of an array in another order than before, where they are not all equal."""
-    found = random.permuted(array.ravel())
-    for _ in range(found.size):
-        if not np.array_equal(found, array.ravel()):
-            break
-        found = np.roll(found, 1)
-    return found.reshape(array.shape)
-
-
-def _metadata_of(weights: Path) -> dict[str, str] | None:
-    from safetensors import safe_open
-
-    with safe_open(weights, framework="numpy") as file:
-        return file.metadata() or None
 
 
 # ------------------------------------------------------------------------------------------------ comparisons

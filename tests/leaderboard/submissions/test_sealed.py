@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from graphbench.core.errors import ResultError
 from graphbench.core.processes.isolated import IsolationLimits, isolation_fault, run_isolated
 from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.submissions import check_submission, seal, verify_sealed
-from graphbench.leaderboard.submissions.seal import read_seal
+from graphbench.leaderboard.submissions.seals import read_seal
 from graphbench.records.files import load_records, read_record, save_record
 from graphbench.records.record import DIGEST, _digest
 from graphbench.training.checkpoint import load_tensors, save_tensors
@@ -55,6 +56,18 @@ def load(weights):
     tensors = load_file(weights)
     return lambda batch: torch.sigmoid(tensors["scale"][0] * (tensors["scale"][1] - batch.weight.flatten().float()))
 """
+
+
+@pytest.fixture(autouse=True)
+def sealed_on_one_day(monkeypatch):
+    """Seal at one moment, so that every run of the tests has the same draws and no outcome depends on chance."""
+
+    class Moment(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("graphbench.leaderboard.submissions.seals.datetime", Moment)
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +148,11 @@ def test_weights_of_the_package_are_verified(tmp_path, root, dataset, model):
 def test_own_code_and_weights_are_verified_and_repeated_with_the_same_bits(tmp_path, root):
     folder = entry(tmp_path / "entry", code=THRESHOLD, tensors=threshold())
     seal(folder)
-    first = verified(folder, root, records=tmp_path / "records")
+    enough = {"limit": 200, "records": tmp_path / "records"}  # a threshold is little better than none on a few graphs
+    first = verified(folder, root, **enough)
     assert first.outcome == "verified" and first.verification.runs == "code"
     assert first.verification.scrambled < first.verification.score - 0.05
-    second = verified(folder, root, records=tmp_path / "records")
+    second = verified(folder, root, **enough)
     assert second.verification.score == first.verification.score
     with pytest.raises(ResultError, match="a commitment has one draw"):
         verify_sealed(folder, "another public text", root=root, limit=LIMIT, records=tmp_path / "records")
@@ -353,7 +367,8 @@ FORGED = {
         "import graphbench, pathlib\n"
         "def load(weights):\n"
         "    places = map(pathlib.Path, ('{root}', '/root', '/home', '/work'))\n"
-        "    found = [path for place in places for path in place.rglob('*.h5')]\n"
+        "    everything = [path for place in places for path in place.rglob('*.h5')]\n"
+        "    found = [path for path in everything if 'site-packages' not in path.parts]  # files of tests of h5py\n"
         "    raise SystemExit(f'{len(found)} files seen')",
         "0 files seen",
     ),
@@ -395,7 +410,7 @@ FORGED = {
     "returns what is no number": (
         "import torch\ndef load(weights):\n"
         "    return lambda batch: torch.full((batch.edge_index.shape[1],), float('nan'))",
-        "NaN",
+        "values are not finite",
     ),
     "links its predictions": (
         "import os, sys, torch\ndef load(weights):\n    os.symlink('/etc/passwd', '/out/known.npz')\n    sys.exit(0)",

@@ -142,7 +142,7 @@ def read_seal(folder: Path) -> Seal:
     """
     path = folder / SEAL
     if not path.is_file() or path.is_symlink():
-        raise ResultError(f"{folder} is not sealed: it has no {SEAL}; which `graphbench submit seal` writes")
+        raise ResultError(f"{folder} is not sealed: it has no {SEAL}, which `graphbench submit seal` writes")
     try:
         content: Any = strict_json(path, _MOST_BYTES)
         if not isinstance(content, dict):
@@ -155,7 +155,7 @@ def read_seal(folder: Path) -> Seal:
         raise ResultError(f"{path} cannot be read: {error}") from error
     if stated != found.commitment:
         raise ResultError(
-            f"{path} was changed after the entry was sealed: its commitment is {stated!r:.80}, and that of its content "
+            f"{path} was changed after the entry was sealed: its commitment is {stated!r:.80}, and its content has "
             f"{found.commitment}; restore the file"
         )
     return found
