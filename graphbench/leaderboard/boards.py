@@ -221,7 +221,7 @@ def _board(
         best=names[ranking.best],
         pairs_tested=ranking.pairs,
         anchors=anchors(card, scored, split) if measured_here else None,
-        size=task_of(card).sample_size(split) if split in card.all_splits else None,
+        size=task_of(card).sample_size(split) if split in {**card.splits, **card.ood} else None,
     )
 
 

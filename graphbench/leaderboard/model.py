@@ -189,7 +189,8 @@ class Board:
         anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None if there
             are none.
         pairs_tested: Pairs of models that could be tested.
-        size: Size of the split's samples, such as nodes per graph; None where the samples have no common size.
+        size: Size of the split's samples, such as nodes per graph; None where the samples have no common size, and for
+            additional splits, whose graphs differ from the test graphs in more than their size.
     """
 
     dataset: str

@@ -73,7 +73,10 @@ def ood_metric(card: Card) -> str:
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
-    """Return ``test`` and the out-of-distribution splits in the card's order, then the sizes of the test samples.
+    """Return the test split, the out-of-distribution splits, the scored further tests, and the sizes of test samples.
+
+    A further test is an additional split that selects no model, such as ``long_cycles``; it is listed where a run was
+    scored on it.
 
     Args:
         card: The dataset's card.
@@ -82,7 +85,20 @@ def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
     """
     scored = {name: split_and_size(name) for runs in results for name in runs.scores}
     sizes = {name: size for name, (split, size) in scored.items() if split == "test" and size is not None}
-    return ["test", *card.ood, *sorted(sizes, key=lambda name: sizes[name])]
+    further = [name for name in _further_tests(card) if name in scored]
+    return ["test", *card.ood, *further, *sorted(sizes, key=lambda name: sizes[name])]
+
+
+def _further_tests(card: Card) -> list[str]:
+    """Return the additional splits that are neither trained on nor select models."""
+    task = task_of(card)
+    taken = {name for role in ("train", "val") for name in task.splits_for(role)}
+    return [name for name in card.additional if name not in taken]
+
+
+def plotted_splits(card: Card, results: Iterable[Aggregate]) -> list[str]:
+    """Return the splits of :func:`ood_splits` without the further tests, which grow in no order."""
+    return [name for name in ood_splits(card, results) if name not in card.additional]
 
 
 def split_nodes(card: Card, split: str) -> float | None:
@@ -116,7 +132,8 @@ def plot_ood(
 
     If the splits differ in size (see :func:`size_axis`), every model is a line, with error bars of one standard
     deviation. Published scores are dashed in the same colour, solvers and people are dashed in grey, and the best
-    trivial baseline is dotted. If the splits are kinds, every model is a bar per split.
+    trivial baseline is dotted. If the splits are kinds, every model is a bar per split. The further tests of
+    :func:`ood_splits` are left out.
 
     Args:
         results: Aggregated runs of one dataset.
@@ -132,7 +149,7 @@ def plot_ood(
         raise ResultError(f"a plot shows the runs of one dataset, got {datasets or 'none'}; select one")
     card = card if card is not None else dataset_card(datasets[0])
     metric = metric if metric is not None else ood_metric(card)
-    splits = ood_splits(card, results)
+    splits = plotted_splits(card, results)
     names = labels if labels is not None else Labels(results)
     series = [
         Series(names[runs], named(architecture(runs), runs.protocol), runs.caveat, tuple(rows))

@@ -14,7 +14,7 @@ from graphbench.records.record import RunRecord
 from graphbench.reports import tables
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
-from graphbench.reports.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
+from graphbench.reports.ood import dataset_card, ood_metric, plot_ood, plotted_splits, size_axis
 from graphbench.reports.pages import Embed, embed_for, environment, page_targets
 from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.plots import curve_figure
@@ -121,9 +121,9 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -
 
 def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: Embed, stem: str) -> str:
     metric = ood_metric(card)
-    scored = [runs for runs in results if any(runs.score(split, metric) for split in ood_splits(card, [runs])[1:])]
+    scored = [runs for runs in results if any(runs.score(split, metric) for split in plotted_splits(card, [runs])[1:])]
     if not scored:
         return ""
-    axis = size_axis(card, ood_splits(card, scored))
+    axis = size_axis(card, plotted_splits(card, scored))
     title = f"{metric} by split" if axis is None else f"{metric} against {axis.label}"
     return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{title}, {heading_of(dataset, card)}")

@@ -8,9 +8,10 @@ from graphbench.records.aggregates import aggregate
 from graphbench.records.budgets import Budget
 from graphbench.records.published import published
 from graphbench.reports.comparison import architecture
-from graphbench.reports.ood import dataset_card, ood_splits, ood_table, plot_ood, size_axis
+from graphbench.reports.ood import dataset_card, ood_splits, ood_table, plot_ood, plotted_splits, size_axis
 from graphbench.reports.ood_plots import OODRow
 from graphbench.reports.plots import inline_svg, png_bytes
+from graphbench.reports.tables import ood_grid
 
 from .conftest import make_record
 
@@ -180,3 +181,16 @@ def test_published_datasets_and_splits_exist():
         for score in published(dataset):
             assert score.split in card.all_splits
             assert score.metric == card.metrics.primary
+
+
+def test_additional_splits_that_select_no_model_have_rows_and_no_place_on_the_axis_of_sizes():
+    card = card_of("algoreas/mst_easy")
+    scored = {name: {"f1": 0.8} for name in ("val_large", "test", "n256", "sparse")}
+    runs = aggregate([make_record(0, dataset="algoreas/mst_easy", scores=scored)])
+    assert ood_splits(card) == ["test", *card.ood]
+    assert ood_splits(card, runs) == ["test", *card.ood, "sparse"]
+    assert plotted_splits(card, runs) == ["test", *card.ood]
+    assert [row.mean for row in ood_table(runs[0], card) if row.split == "sparse"] == [0.8]
+    assert "sparse" not in size_axis(card, plotted_splits(card, runs)).sizes
+    grid = ood_grid(card, runs)
+    assert [cells[0] for cells in grid.rows if "0.8000" in cells[2]] == ["test", "n256", "sparse"]
