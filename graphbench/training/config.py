@@ -272,9 +272,14 @@ def _without_default_kind(model: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in model.items() if (key, value) != ("kind", DEFAULT_KIND)}
 
 
+def is_config_file(model: str | Path) -> bool:
+    """Return whether a model is given by the path of its configuration file, not by name."""
+    return Path(model).suffix in (".yaml", ".yml")
+
+
 def _config_path(domain: str, model: str | Path) -> Path:
     path = Path(model)
-    if path.suffix in (".yaml", ".yml"):
+    if is_config_file(path):
         if not path.is_file():
             raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
         return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from graphbench.catalog.names import card as find_card
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import read_yaml
 from graphbench.core.errors import CardError, ConfigError, ResultError
-from graphbench.core.files import write_text
+from graphbench.core.files import default_root, write_text
 from graphbench.core.plugins import load_targets, plugin_targets
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
@@ -32,7 +32,7 @@ from graphbench.data.build.workers import EVERYTHING, version_measure
 from graphbench.loader import Loader
 from graphbench.records.files import read_record, save_record
 from graphbench.records.record import RunRecord
-from graphbench.training.config import RunConfig, load_config
+from graphbench.training.config import RunConfig, is_config_file, load_config
 from graphbench.training.folders import record_path, run_name
 from graphbench.training.run import RunResult, checked_tasks, train
 from graphbench.training.splits import split_limits
@@ -125,6 +125,11 @@ class Cell:
             return None
         same = record.dataset_version == find_card(self.config.dataset).version
         return record if same and record.scores.keys() >= {*self.scored} else None
+
+    def absolute(self) -> Cell:
+        """Return the cell with absolute paths, for processes with another working folder."""
+        model = str(Path(self.model).absolute()) if is_config_file(self.model) else self.model
+        return replace(self, model=model, folder=self.folder.absolute())
 
 
 @dataclass(frozen=True)
@@ -287,6 +292,8 @@ def run_cells(
             yield _saved(CellResult(cell, record, kept=True), output)
     if not missing:
         return
+    if cluster is not None:  # whose workers have other working folders and environments
+        missing, root = [cell.absolute() for cell in missing], (root or default_root()).absolute()
     function = pickled(partial(_run, plan, root, device, tuple(plugin_targets())))
     pool: Pool = LocalPool(function, min(workers, len(missing)), logs=output / LOGS)
     if cluster is not None:

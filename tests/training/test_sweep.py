@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import subprocess
+from contextlib import ExitStack
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from graphbench.cli.app import main
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.records.files import load_records
 from graphbench.training.sweep import SweepPlan, cells_of, read_plan, slurm_script
+from tests.data.clusters import local_cluster
 
 TINY = ["--set", "model.hidden=8", "--set", "training.batch_size=4", "--set", "training.eval_every=4"]
 WORDS = ["bridges_easy", "--steps", "4", "--limit", "12", "--evaluate", "val,test", "--workers", "1", *TINY]
@@ -115,6 +117,32 @@ def test_a_run_that_fails_stops_no_other_and_is_named(run, tmp_path):
     assert code == 1 and "1 of 2 runs have ended" in told.out
     assert "wild on algoreas/bridges_easy, seed 1 failed: " in " ".join(told.out.split())
     assert [record.model for record in load_records(records=tmp_path / "sweep" / "records")] == ["mlp"]
+
+
+@pytest.mark.slow
+def test_a_cluster_trains_the_same_models_and_a_failure_is_named(run, tmp_path, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    words = [*WORDS, "--model", "gin_small", "--model", "mlp", "--seed", 0]
+    wrong = {"model": {"processor": "gin", "hidden": 8}, "training": {"steps": 4, "lr": 1e30, "gradient_clip": None}}
+    (tmp_path / "wild.yaml").write_text(yaml.safe_dump(wrong), encoding="utf-8")
+    code, _ = run(*words, "--output", "here")
+    assert code == 0
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.chdir(elsewhere)  # workers on other machines have other working folders
+        cluster = stack.enter_context(local_cluster(2))
+        patch.undo()
+        address = cluster.scheduler_address
+        code, told = run(*words, "--model", "wild.yaml", "--output", "there", "--cluster", address)
+        assert code == 1 and "2 of 3 runs have ended" in told.out
+        words_told = " ".join(told.out.split())
+        assert "wild on algoreas/bridges_easy, seed 0 failed: " in words_told and "does not exist" not in words_told
+    assert len([*(tmp_path / "there" / "runs").rglob("record.json")]) == 2
+    here, there = (
+        {r.model: r for r in load_records(records=tmp_path / name / "records")} for name in ("here", "there")
+    )
+    assert here.keys() == there.keys() == {"gin_small", "mlp"}
+    for model, record in here.items():
+        assert (record.scores, record.weights_hash) == (there[model].scores, there[model].weights_hash)
 
 
 def test_the_slurm_script_runs_the_missing_cells(run, tmp_path):
