@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import MEASURED_FOLDER, load_family
-from graphbench.catalog.resources import DataFolder, data_folders
+from graphbench.catalog.resources import OWN, DataFolder, data_folders
 from graphbench.core.errors import ArgumentError, CardError, UnknownDataset
 from graphbench.core.plugins import about_broken, blaming
 from graphbench.core.suggestions import did_you_mean, nearest
+
+logger = logging.getLogger(__name__)
 
 Selector = str | Sequence[str]
 _MAX_SUGGESTIONS = 4
@@ -167,7 +170,7 @@ def _is_glob(name: str) -> bool:
 
 
 def catalog() -> Catalog:
-    """Return the catalogue of all cards: the package's cards, then the cards of registered folders; read once.
+    """Return the catalogue of all cards: of the package, of registered folders, and the user's own; read once.
 
     Raises:
         CardError: If a card is malformed or has a name that is taken; a plug-in's cards are then left out as a whole.
@@ -179,15 +182,31 @@ def catalog() -> Catalog:
 def _catalog(folders: tuple[DataFolder, ...]) -> Catalog:
     merged = Catalog(())
     for folder in folders:
+        if folder.owner == OWN:
+            merged = _with_own_cards(merged, folder.path)
+            continue
         with blaming(folder.owner):
             merged = Catalog((*merged.cards.values(), *_cards_in(folder.path)))
     return merged
 
 
+def _card_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*/*.yaml")) if path.parent.name != MEASURED_FOLDER]
+
+
 def _cards_in(folder: Path) -> Iterator[Card]:
-    for path in sorted(folder.glob("*/*.yaml")):
-        if path.parent.name != MEASURED_FOLDER:
-            yield from load_family(path)
+    for path in _card_files(folder):
+        yield from load_family(path)
+
+
+def _with_own_cards(merged: Catalog, folder: Path) -> Catalog:
+    """Return the catalogue with the user's own cards; a wrong one is left out with a warning, and stops nothing."""
+    for path in _card_files(folder):
+        try:
+            merged = Catalog((*merged.cards.values(), *load_family(path)))
+        except CardError as error:
+            logger.warning("a dataset of your own is left out: %s", error)
+    return merged
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:

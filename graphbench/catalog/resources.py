@@ -1,11 +1,13 @@
 """Find the folders of cards, baselines and search spaces, and read YAML files.
 
 The folders of the package are next to it in a checkout, and in ``graphbench/_data`` of an installed wheel. Plug-ins and
-scripts add folders with :func:`register_data`. No other module knows these paths.
+scripts add folders with :func:`register_data`; datasets of the user's own graphs lie in :func:`own_folder`. No other
+module knows these paths.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +19,7 @@ import yaml
 
 from graphbench.core.damage import FileFault
 from graphbench.core.errors import CardError, PluginError
+from graphbench.core.files import default_root
 from graphbench.core.plugins import BUILT_IN, blaming, calling_module, owner_in_words, owner_of
 from graphbench.core.registry import Registry
 from graphbench.core.untrusted import NoRegularFile
@@ -48,6 +51,12 @@ def baselines_dir() -> Path:
 
 
 DATA_FOLDERS = ("datasets", "baselines", "hpo")
+ANY_DOMAIN = "default"
+"""Folder of configurations and search spaces for the datasets of domains that the package does not know."""
+
+OWN = "your own data"
+"""The owner of :func:`own_folder`."""
+
 _FOLDERS: Registry[Path] = Registry("folder of data", PluginError, typed=False)
 
 
@@ -56,12 +65,14 @@ class DataFolder:
     """One folder of cards, baselines or search spaces.
 
     Attributes:
-        owner: ``graphbench`` itself, the plug-in or the module that registered it.
+        owner: ``graphbench`` itself, the plug-in or the module that registered it, or :data:`OWN`.
         path: The folder.
+        state: Times of change of a folder whose files come and go while a process runs.
     """
 
     owner: str
     path: Path
+    state: tuple[int, ...] = ()
 
 
 def register_data(place: str | Path | ModuleType) -> Path:
@@ -97,13 +108,25 @@ def _folder_of(target: str | Path | ModuleType) -> Path:
     return Path(target)
 
 
+def own_folder() -> Path:
+    """Return the folder of the user's own datasets: ``$GRAPHBENCH_OWN``, or else ``own`` in the folder of datasets.
+
+    It is laid out as the package: cards lie in ``datasets``, and configurations of models may lie in ``baselines``.
+    """
+    configured = os.environ.get("GRAPHBENCH_OWN")
+    return Path(configured).expanduser().absolute() if configured else default_root().absolute() / "own"
+
+
 def data_folders(name: str) -> tuple[DataFolder, ...]:
-    """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): of the package, then registered ones.
+    """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): of the package, registered ones, the own.
 
     Raises:
         FileNotFoundError: If the package's folder is missing from the installation.
     """
     others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
+    own = own_folder() / name
+    if own.is_dir() and all(folder.path != own for folder in others):
+        others.append(DataFolder(OWN, own, tuple(path.stat().st_mtime_ns for path in sorted((own, *own.glob("*/"), *own.glob("*/*/"))))))
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
 
 

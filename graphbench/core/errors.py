@@ -58,6 +58,10 @@ class ChecksumMismatch(StoreError):
     """A stored file does not match the checksum of its manifest: it was changed or damaged."""
 
 
+class DataImportError(GraphBenchError, ValueError):
+    """Graphs of the user's own cannot become a dataset; the message names the graph, the column and the remedy."""
+
+
 class GenerationError(GraphBenchError, RuntimeError):
     """A generator failed or a worker died while building a dataset."""
 

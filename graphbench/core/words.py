@@ -5,10 +5,10 @@ from __future__ import annotations
 _THOUSAND = 1e3
 
 
-def counted(count: object, noun: str) -> str:
-    """Return a number with its noun: ``1 seed``, ``2,000 seeds``."""
+def counted(count: object, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 seed``, ``2,000 seeds``; ``plural`` is for nouns that take no ``s``."""
     text = f"{count:,}" if isinstance(count, int) else str(count)
-    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
+    return f"{text} {noun}" if count == 1 else f"{text} {plural or noun + 's'}"
 
 
 def seed_text(seed: int, data_seed: int) -> str:

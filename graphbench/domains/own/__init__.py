@@ -1,0 +1,1 @@
+"""Datasets of the user's own graphs: their samples are read from files beside their cards."""

@@ -1,0 +1,123 @@
+"""Rules that divide graphs, or the nodes of one graph, into splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import CORE_SPLITS
+from graphbench.core.errors import DataImportError
+from graphbench.core.words import counted
+
+RULES = ("random", "group", "time", "size")
+"""Names of the rules: at random, whole groups, earlier times before later ones, smaller graphs before larger ones."""
+
+_LEAST_FOLDS = 3
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """How samples are divided.
+
+    Attributes:
+        how: One of :data:`RULES`.
+        fractions: Shares of training, validation and test samples, of their sum.
+        seed: Seed of the random rules.
+        folds: Number of folds; None for one division. Fold k has the k-th part for its test and the next one for
+            validation.
+    """
+
+    how: str = "random"
+    fractions: Sequence[float] = (0.8, 0.1, 0.1)
+    seed: int = 0
+    folds: int | None = None
+
+    def check(self) -> None:
+        """Refuse settings that divide nothing.
+
+        Raises:
+            DataImportError: If the rule is unknown, a share is not positive, or there are too few folds.
+        """
+        if self.how not in RULES:
+            raise DataImportError(f"split={self.how!r} is unknown; use one of {', '.join(RULES)}")
+        if len(self.fractions) != len(CORE_SPLITS) or not all(0 < part < float("inf") for part in self.fractions):
+            raise DataImportError(
+                f"fractions={tuple(self.fractions)} must be three positive shares, such as 0.8 0.1 0.1"
+            )
+        if self.folds is not None and (self.folds < _LEAST_FOLDS or self.how in ("time", "size")):
+            raise DataImportError(
+                f"folds={self.folds} with split={self.how!r} is refused: there are at least {_LEAST_FOLDS} folds, at "
+                "random or of whole groups; one fold is for testing and another for validation"
+            )
+
+
+def divided(rule: SplitRule, count: int, by: Sequence[Any] | NDArray[Any] | None = None) -> list[dict[str, Numbers]]:
+    """Return, for every fold, split -> numbers of its samples, ascending.
+
+    Args:
+        rule: The rule.
+        count: Number of samples.
+        by: Group, time or size of every sample. Samples of one group, or of one time, are in one split. With the rule
+            ``random``, groups are drawn at random; with ``group``, the largest groups come first, as in scaffold splits
+            of molecules.
+
+    Raises:
+        DataImportError: If the rule is wrong, or a split would be empty.
+    """
+    rule.check()
+    if by is not None and len(by) != count:
+        raise DataImportError(f"by= has {len(by)} values for {counted(count, 'sample')}; give one per sample")
+    if by is None and rule.how != "random":
+        raise DataImportError(f"split={rule.how!r} needs by=: the {rule.how} of every sample, or a column that has it")
+    groups = np.arange(count) if by is None else np.unique(np.asarray(by), return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(groups)
+    order = _order(rule, groups, sizes)
+    if rule.folds is not None:
+        return _folds(rule, groups, sizes, order)
+    ends = np.cumsum(sizes[order])
+    shares = np.cumsum(rule.fractions) / np.sum(rule.fractions) * count
+    part_of_group = np.empty(len(sizes), np.int64)
+    middle = ends - sizes[order] / 2  # a group belongs where its middle falls
+    part_of_group[order] = np.searchsorted(shares[:-1], middle, side="right")
+    return [_named(part_of_group[groups], rule)]
+
+
+def _order(rule: SplitRule, groups: Numbers, sizes: Numbers) -> Numbers:
+    """Return the groups in the order in which they fill the splits."""
+    if rule.how == "random":
+        return np.random.default_rng(rule.seed).permutation(len(sizes))
+    if rule.how == "group":
+        first = np.full(len(sizes), len(groups))
+        np.minimum.at(first, groups, np.arange(len(groups)))
+        return np.lexsort((first, -sizes))
+    return np.arange(len(sizes))  # of times and sizes, which are numbered in ascending order
+
+
+def _folds(rule: SplitRule, groups: Numbers, sizes: Numbers, order: Numbers) -> list[dict[str, Numbers]]:
+    count = rule.folds or _LEAST_FOLDS
+    fold_of_group, filled = np.empty(len(sizes), np.int64), np.zeros(count, np.int64)
+    for group in order:
+        fold_of_group[group] = filled.argmin()
+        filled[fold_of_group[group]] += sizes[group]
+    fold = fold_of_group[groups]
+    part_of_fold = [np.full(count, CORE_SPLITS.index("train")) for _ in range(count)]
+    for k, parts in enumerate(part_of_fold):
+        parts[k], parts[(k + 1) % count] = CORE_SPLITS.index("test"), CORE_SPLITS.index("val")
+    return [_named(parts[fold], rule) for parts in part_of_fold]
+
+
+def _named(part: Numbers, rule: SplitRule) -> dict[str, Numbers]:
+    splits = {name: np.flatnonzero(part == i) for i, name in enumerate(CORE_SPLITS)}
+    empty = [name for name, numbers in splits.items() if not numbers.size]
+    if empty:
+        raise DataImportError(
+            f"the split {empty[0]!r} would be empty: {counted(len(part), 'sample')} divided by {rule.how!r}; change "
+            "fractions=, or give the splits yourself"
+        )
+    return splits
