@@ -126,7 +126,11 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
     others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
     own = own_folder() / name
     if own.is_dir() and all(folder.path != own for folder in others):
-        others.append(DataFolder(OWN, own, tuple(path.stat().st_mtime_ns for path in sorted((own, *own.glob("*/"), *own.glob("*/*/"))))))
+        others.append(
+            DataFolder(
+                OWN, own, tuple(path.stat().st_mtime_ns for path in sorted((own, *own.glob("*/"), *own.glob("*/*/"))))
+            )
+        )
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
 
 

@@ -107,8 +107,8 @@ def add_metrics(
         root: Folder of the datasets.
         scores: Kind of floating-point predictions, of kept predictions.
     """
-    from graphbench.records.files import read_record, save_record
-    from graphbench.training.folders import RECORD, RECORDS
+    from graphbench.records.files import RECORD, read_record, save_record
+    from graphbench.training.folders import RECORDS
     from graphbench.verification.again import score_again
 
     run = target if target.is_dir() else None

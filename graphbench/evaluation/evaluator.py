@@ -11,16 +11,17 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
 from graphbench.data.batches.sample_ids import SampleIds, ids_of, joined
 from graphbench.data.components.measures import Measure
 from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refuse_unlabelled
-from graphbench.evaluation.inputs import ScoreScale, as_array, checked_items
+from graphbench.evaluation.inputs import AS_LOGITS, ScoreScale, as_array, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
-from graphbench.evaluation.metrics.bootstrap import has_tally, replicate_seed, replicates, start_tallies
+from graphbench.evaluation.metrics.bootstrap import Tally, has_tally, replicate_seed, replicates, start_tallies
 from graphbench.evaluation.metrics.items import Items, Parts, TargetSums, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
@@ -43,8 +44,10 @@ class BaseEvaluator(ABC):
         expected_graphs: Number of graphs that :meth:`compute` requires; None for any number.
         labellers: Names of the labellers behind the targets; graphs on which one failed are refused.
         weights: Output -> weight in means over outputs; 1 where none is given.
+        is_part: Whether the primary metric may be undefined, as the mean over several outputs then leaves it out.
     """
 
+    is_part = False
     labellers: tuple[str, ...] = ()
     weights: Mapping[str, float] = MappingProxyType({})
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
@@ -173,8 +176,17 @@ class BaseEvaluator(ABC):
 
     def primary_value(self, parts: Mapping[str, Any]) -> float:
         """Return the primary metric of sums as :meth:`primary_sums` returns them: the weighted mean over outputs."""
-        weights = {name: self.weights.get(name, 1.0) for name in parts}
-        return sum(weights[name] * self.metrics[0].value(part) for name, part in parts.items()) / sum(weights.values())
+        primary, found = self.metrics[0], {}
+        for name, part in parts.items():
+            try:
+                found[name] = primary.value(part)
+            except EvaluationError:
+                if not primary.skips_undefined:
+                    raise
+        if not found:
+            raise EvaluationError(f"{primary.name} is undefined for all outputs")
+        weights = {name: self.weights.get(name, 1.0) for name in found}
+        return sum(weights[name] * value for name, value in found.items()) / sum(weights.values())
 
     @abstractmethod
     def start(self) -> Any:
@@ -206,7 +218,7 @@ class BaseEvaluator(ABC):
             try:
                 values[m.name] = value_of(m)
             except EvaluationError as error:
-                if m is self.metrics[0]:
+                if m is self.metrics[0] and not self.is_part:
                     raise
                 undefined[m.name] = str(error)
         return values, undefined
@@ -250,7 +262,8 @@ class FeatureSums:
         self.accumulators: dict[Any, Accumulator] = {m.accumulator: m.accumulator() for m in metrics}
         self.needs_graphs = {m.accumulator for m in metrics if m.needs_graphs}
         self.needs_measure = {m.accumulator for m in metrics if m.needs_measure}
-        self.measured = False
+        self.needs_scores = {m.accumulator for m in metrics if m.needs_scores}
+        self.measured = self.scored = False
         self.items = 0
         self.graphs: int | None = None
         self.targets = TargetSums()
@@ -258,13 +271,16 @@ class FeatureSums:
 
     def add(self, items: Items, graphs: int | None) -> None:
         """Add checked items of some graphs; None if the graphs are unknown."""
-        for kind, accumulator in self.accumulators.items():
-            if (items.graph is None and kind in self.needs_graphs) or (
-                items.within is None and kind in self.needs_measure
+        for kind, accumulator in self.accumulators.items() if items.truth.size else ():
+            if (
+                (items.graph is None and kind in self.needs_graphs)
+                or (items.within is None and kind in self.needs_measure)
+                or (items.scores is None and kind in self.needs_scores)
             ):
                 continue
             accumulator.add(items)
         self.measured = self.measured or items.within is not None
+        self.scored = self.scored or items.scores is not None
         self.items += items.truth.size
         self.targets = self.targets.plus(items.truth)
         self.graphs = None if graphs is None else (self.graphs or 0) + graphs
@@ -310,6 +326,8 @@ class FeatureEvaluator(BaseEvaluator):
         parts: Parts of the samples that :meth:`groups` scores, by name.
         measure: The measure of sets of nodes of metrics that need one. Where there is none, or the targets do not come
             as graphs, these metrics are left out of the score.
+        incomplete: Whether targets of masks and classes may be missing, as -1 or nan. Their rows are not scored, and
+            graphs without a target count in no metric over graphs.
 
     Raises:
         EvaluationError: If a metric cannot score the feature, or an argument is not allowed.
@@ -325,9 +343,11 @@ class FeatureEvaluator(BaseEvaluator):
         expected_graphs: int | None = None,
         parts: Parts | None = None,
         measure: Measure | None = None,
+        incomplete: bool = False,
     ) -> None:
         super().__init__(scores, expected_graphs)
         self.measure = measure
+        self.incomplete = incomplete
         if not isinstance(feature, Feature):
             raise EvaluationError(f"the feature is {feature!r:.80}; give a graphbench.catalog.features.Feature")
         if primary is None:
@@ -335,6 +355,7 @@ class FeatureEvaluator(BaseEvaluator):
             also = defaults if also is None else also
         self.feature, self.parts = feature, check_parts(parts or {}, [feature])
         self.metrics = tuple({m.name: m for m in (metric(name, feature) for name in (primary, *(also or ())))}.values())
+        self.ranks = any(m.needs_scores for m in self.metrics)
         self.reset()
 
     def __repr__(self) -> str:
@@ -370,7 +391,17 @@ class FeatureEvaluator(BaseEvaluator):
             edges = y_true.edge_index
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
-        items, graphs = checked_items(self.feature, y_true, y_pred, batch, self.scores)
+        how: dict[str, Any] = {"incomplete": self.incomplete, "ranked": bool(sums.needs_scores)}
+        items, graphs = checked_items(self.feature, y_true, y_pred, batch, self.scores, **how)
+        if self.metrics[0].needs_scores and items.scores is None:
+            raise EvaluationError(
+                f"{self.primary_name} ranks items by scores, and y_pred holds labels; give probabilities, or logits "
+                f"({AS_LOGITS}), as floating-point numbers"
+            )
+        if sums.needs_scores and sums.items and sums.scored != (items.scores is not None):
+            raise EvaluationError("some updates have scores and others labels; give scores in all of them")
+        if items.samples is not None:
+            items = replace(items, samples=_numbers_of(sums, items.samples))
         if edges is not None and self.measure is not None and sums.needs_measure:
             items = replace(items, within=_sizes_within(self.measure, items, as_array(edges, "edge_index")))
         if sums.items and (graphs is None) != (sums.graphs is None):
@@ -396,16 +427,35 @@ class FeatureEvaluator(BaseEvaluator):
         computable = [
             m
             for m in self.metrics
-            if (sums.graphs is not None or not m.needs_graphs) and (sums.measured or not m.needs_measure)
+            if (sums.graphs is not None or not m.needs_graphs)
+            and (sums.measured or not m.needs_measure)
+            and (sums.scored or not m.needs_scores)
         ]
         if len(computable) < len(self.metrics):
-            logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in computable])
+            left_out = [m.name for m in self.metrics if m not in computable]
+            logger.info("the graphs or the scores of items are unknown: %s left out", left_out)
+        if not sums.items:
+            raise EvaluationError(f"no target of {self.feature.name!r} is known; there is nothing to score")
         values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), computable)
         for name, why in undefined.items():
             logger.info("%s is left out: %s", name, why)
         score = Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
         score.targets = {self.feature.name: sums.targets}
         return score
+
+
+def _numbers_of(sums: FeatureSums, graphs: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the numbers in their split of some graphs of an update; None where no replicates are drawn.
+
+    Args:
+        sums: The sums, whose tallies know the numbers of the graphs of the update.
+        graphs: The graphs, counted within the update.
+    """
+    parts: Iterable[Any] = sums.accumulators.values()
+    tally: Tally | None = next((part.tally for part in parts if has_tally(part)), None)
+    if tally is None or tally.samples is None:
+        return None
+    return graphs + (sums.graphs or 0) if tally.numbers is None else tally.numbers[graphs]
 
 
 def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score]:

@@ -5,7 +5,7 @@ Nothing is guessed from the values: the dtype and the ``scores`` setting define 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +23,7 @@ Array = NDArray[Any]
 AS_LOGITS = 'use Evaluator(..., scores="logit")'  # a remedy, which the command line replaces by its option
 _NUMPY_FLOATS = ("float16", "float32", "float64")
 _LARGEST = 1e140  # of scalars: sums of their squares stay finite
+_MISSING = -1  # a target of a mask or of classes that is not known
 _MAX_INTEGER = 2**62  # of node numbers and graph indices, which are int64
 
 
@@ -44,7 +45,14 @@ class Table:
 
 
 def checked_items(
-    feature: Feature, y_true: Any, y_pred: Any, batch: Any, scale: ScoreScale
+    feature: Feature,
+    y_true: Any,
+    y_pred: Any,
+    batch: Any,
+    scale: ScoreScale,
+    *,
+    incomplete: bool = False,
+    ranked: bool = False,
 ) -> tuple[Items, int | None]:
     """Return the items of one update, and how many graphs it covers (None if unknown).
 
@@ -54,6 +62,9 @@ def checked_items(
         y_pred: Predictions, the same; for categorical features also ``[items, classes]``.
         batch: int ``[items]``, the graph of each row, or None.
         scale: Scale of floating-point predictions of masks.
+        incomplete: Whether targets of masks and classes may be missing, as -1 or nan; the items are those whose target
+            is known, and ``samples`` has the numbers of their graphs within the update.
+        ranked: Whether a metric ranks the items, so that they have the scores of predictions that are no labels.
 
     Raises:
         EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
@@ -63,6 +74,9 @@ def checked_items(
     truth, predicted = _as_table(y_true, "y_true"), _as_table(y_pred, "y_pred")
     _check_lengths(truth, predicted)
     graph, num_graphs, seen = _membership(feature, truth, predicted, batch)
+    known = _known_rows(truth) if incomplete and feature.kind in (Kind.MASK, Kind.CATEGORICAL) else None
+    if known is not None:
+        truth = Table(truth.name, np.where(known, truth.values, 0), truth.lengths)
     for table in (truth, predicted):
         check_finite(table, graph)
     expected = _checked_truth(feature, truth, predicted)
@@ -74,7 +88,36 @@ def checked_items(
             f"y_pred has shape {predicted.values.shape} but y_true has {truth.values.shape} for {feature.name!r} "
             f"({feature.type_name}); give one prediction per target, e.g. y_pred.squeeze(-1)"
         )
-    return Items(expected, values, graph, num_graphs, feature.classes), seen
+    scores = _scores(predicted, scale) if ranked else None
+    items = Items(expected, values, graph, num_graphs, feature.classes, scores=scores)
+    return items if known is None or known.all() else _restricted_to(items, known), seen
+
+
+def _scores(predicted: Table, scale: ScoreScale) -> Array | None:
+    """Return the predictions of a mask as scores, float64; None for labels, which rank nothing.
+
+    Ranks alone count, so probabilities and logits are alike.
+    """
+    values = predicted.values
+    return values.astype(np.float64) if values.dtype.kind == "f" and scale is not ScoreScale.LABEL else None
+
+
+def _known_rows(truth: Table) -> NDArray[np.bool_]:
+    """Return which targets are known, one per row: neither -1 nor nan."""
+    if truth.values.ndim > 1:
+        raise EvaluationError(f"{truth.name} has shape {truth.values.shape}; targets that may be missing are [items]")
+    missing: NDArray[np.bool_] = truth.values == _MISSING
+    return ~(missing | np.isnan(truth.values)) if truth.values.dtype.kind == "f" else ~missing
+
+
+def _restricted_to(items: Items, known: NDArray[np.bool_]) -> Items:
+    """Return the items of some rows; graphs without any are left out, and ``samples`` has the numbers of the others."""
+    scores = None if items.scores is None else items.scores[known]
+    rows = replace(items, truth=items.truth[known], predicted=items.predicted[known], scores=scores)
+    if items.graph is None:
+        return rows
+    numbers, graph = np.unique(items.graph[known], return_inverse=True)
+    return replace(rows, graph=graph, num_graphs=len(numbers), samples=numbers)
 
 
 def _checked_truth(feature: Feature, truth: Table, predicted: Table) -> Array:

@@ -83,7 +83,7 @@ class SeveralOutputs(BaseEvaluator):
             if len(self.outputs) > 1:
                 parts.update({f"{m.name}_{name}": value for name, value in values.items()})
                 undefined.update({f"{m.name}_{name}": why for name, why in without.items()})
-            if without or not values:
+            if not values or (without and not m.skips_undefined):
                 raise EvaluationError(next(iter(without.values()), "no output has it"))
             return sum(self.weights[name] * value for name, value in values.items()) / sum(
                 self.weights[name] for name in values
@@ -108,6 +108,7 @@ class OutputsEvaluator(SeveralOutputs):
         also: Sequence[str] = (),
         *,
         parts: Parts | None = None,
+        incomplete: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(outputs, primary, also, **options)
@@ -115,10 +116,16 @@ class OutputsEvaluator(SeveralOutputs):
         features = {f.name: f for f in outputs}
         self.parts = {
             name: FeatureEvaluator(
-                features[name], *_names(metrics), scores=self.scores, expected_graphs=self.expected_graphs
+                features[name],
+                *_names(metrics),
+                scores=self.scores,
+                expected_graphs=self.expected_graphs,
+                incomplete=incomplete,
             )
             for name, metrics in self.metrics_of.items()
         }
+        for part in self.parts.values():
+            part.is_part = part.metrics[0].skips_undefined
         self.reset()
 
     def start(self) -> dict[str, FeatureSums]:
@@ -133,7 +140,8 @@ class OutputsEvaluator(SeveralOutputs):
 
     def finish(self, sums: dict[str, FeatureSums]) -> Score:
         """Return the score of all outputs."""
-        return self._joined({name: part.finish(sums[name]) for name, part in self.parts.items()})
+        known = {name: part for name, part in self.parts.items() if sums[name].items}  # others have no known target
+        return self._joined({name: part.finish(sums[name]) for name, part in (known or self.parts).items()})
 
     def primary_sums(self, sums: dict[str, FeatureSums]) -> Mapping[str, Any]:
         """Return output -> the sums behind the primary metric."""

@@ -62,22 +62,48 @@ def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
 
 
 def losses(
-    outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature], *, squared: bool = False
+    outputs: Mapping[str, Tensor],
+    batch: Data,
+    features: Sequence[Feature],
+    *,
+    squared: bool = False,
+    incomplete: bool = False,
 ) -> dict[str, Tensor]:
-    """Return output -> mean loss of its items, in the order of the features; see :func:`loss`."""
-    return {
-        f.name: _feature_loss(outputs[f.name].float(), feature_values(batch, f), batch, f, squared)
-        for f in select(features, Stage.OUTPUT)
-    }
+    """Return output -> mean loss of its items, in the order of the features; see :func:`loss`.
+
+    Args:
+        outputs: As for :func:`loss`.
+        batch: As for :func:`loss`.
+        features: As for :func:`loss`.
+        squared: As for :func:`loss`.
+        incomplete: Whether targets of masks and classes may be missing, as -1; they are left out of the means, and the
+            mean over no item is 0.
+    """
+    found = {}
+    for f in select(features, Stage.OUTPUT):
+        target, raw = feature_values(batch, f), outputs[f.name].float()
+        by_items = incomplete and f.kind in (Kind.MASK, Kind.CATEGORICAL)
+        found[f.name] = _known_loss(raw, target, f) if by_items else _feature_loss(raw, target, batch, f, squared)
+    return found
 
 
-def loss_weights(batch: Data, features: Sequence[Feature]) -> dict[str, Tensor | float]:
+def loss_weights(batch: Data, features: Sequence[Feature], *, incomplete: bool = False) -> dict[str, Tensor | float]:
     """Return the number of items over which each of the means of :func:`losses` is taken.
 
     The items are the rows of the output, or the graphs if one node per graph is chosen. The loss of a batch is the mean
     of the losses of its parts, weighted by these numbers.
+
+    Args:
+        batch: The batch.
+        features: The dataset's features.
+        incomplete: Whether targets of masks and classes may be missing, as -1.
     """
-    return {f.name: float(_items(batch, f)) for f in select(features, Stage.OUTPUT)}
+    return {
+        f.name: (feature_values(batch, f) >= 0).sum()
+        if incomplete and f.kind in (Kind.MASK, Kind.CATEGORICAL)
+        else float(_items(batch, f))
+        for f in select(features, Stage.OUTPUT)
+    }
 
 
 def text_losses(logits: Tensor, batch: TextBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
@@ -127,6 +153,18 @@ def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature, sq
     if feature.kind is Kind.MASK:
         return F.binary_cross_entropy_with_logits(raw, values)
     return F.mse_loss(raw, values) if squared else F.l1_loss(raw, values)
+
+
+def _known_loss(raw: Tensor, target: Tensor, feature: Feature) -> Tensor:
+    """Return the mean loss of the items of a mask or of classes whose target is not missing; 0 if all are missing."""
+    target = target.reshape(-1)
+    known = target >= 0
+    if feature.kind is Kind.CATEGORICAL:
+        total = F.cross_entropy(raw, target.long(), ignore_index=-1, reduction="sum")
+    else:
+        each = F.binary_cross_entropy_with_logits(raw, target.clamp_min(0).float(), reduction="none")
+        total = (each * known).sum()
+    return total / known.sum().clamp_min(1)
 
 
 def _items(batch: Data, feature: Feature) -> int:

@@ -23,6 +23,9 @@ from graphbench.records.record import _FIRST_WITH_DIGESTS, DIGEST, SCHEMA, RunRe
 RecordFolders = str | Path | Sequence[str | Path] | None
 """A folder of records, or several; None for the package's ``baselines/results``."""
 
+RECORD = "record.json"
+"""The record in the folder of a run."""
+
 DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
@@ -116,7 +119,8 @@ def load_records(selector: str | Sequence[str] = "*", records: RecordFolders = N
 
     Args:
         selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
-        records: Folder searched for ``*.json``, at any depth, or several folders; ``baselines/results`` when None.
+        records: Folder searched for ``*.json``, at any depth, or several folders; ``baselines/results`` when None. In
+            the folder of a run, ``record.json`` alone is read.
 
     Raises:
         ResultError: If a folder does not exist or a file in it is malformed.
@@ -130,7 +134,7 @@ def stored_records(selector: str | Sequence[str] = "*", records: RecordFolders =
         (path, read_record(path))
         for folder in record_folders(records)
         for path in sorted(folder.rglob("*.json"))
-        if not path.name.startswith(".")
+        if not path.name.startswith(".") and (path.name == RECORD or not path.with_name(RECORD).is_file())
     ]
     chosen = [(path, r) for path, r in stored if matches(r.dataset, selector)]
     return sorted(chosen, key=lambda item: _order(item[1]))

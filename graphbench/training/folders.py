@@ -23,13 +23,13 @@ from graphbench.core.files import (
     remove_strays,
 )
 from graphbench.core.untrusted import shown
+from graphbench.records.files import RECORD
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
 _Facts = TypeVar("_Facts", bound=BaseModel)
 
 CONFIG = "config.json"
-RECORD = "record.json"
 RESTART = "resume=False (on the command line --no-resume)"
 RECORDS = "records"
 _LOCK = ".lock"

@@ -17,14 +17,14 @@ from graphbench.evaluation.score import Score
 from graphbench.loader import Loader, Splits
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import architecture
-from graphbench.records.files import save_record
+from graphbench.records.files import RECORD, save_record
 from graphbench.records.record import RunRecord
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.distributed import World, join_world, seeded_generators, world_size
-from graphbench.training.folders import CONFIG, RECORD, default_output, locked, record_path, require_folder
+from graphbench.training.folders import CONFIG, default_output, locked, record_path, require_folder
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class

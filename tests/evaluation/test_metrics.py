@@ -189,7 +189,7 @@ def test_streaming_equals_one_call(sample):
     assert streamed.items_scored == whole.items_scored == len(truth)
     assert streamed.to_dict() == pytest.approx(whole.to_dict(), rel=1e-12, abs=1e-12)
     if feature.kind is not Kind.SCALAR:
-        counted = [name for name in names if name != "f1_per_graph"]
+        counted = [name for name in whole if name != "f1_per_graph"]
         assert [streamed[name] for name in counted] == [whole[name] for name in counted]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.evaluation.metrics.bootstrap import Floats, Tally, tallied
+from graphbench.evaluation.metrics.bootstrap import Floats, Tally, poisson_weights, tallied
 from graphbench.evaluation.metrics.items import Items
 
 
@@ -237,6 +237,90 @@ def _f1_of_graphs(items: Items) -> Floats:
     return np.where(marked == 0, 1.0, doubled_hits / np.maximum(marked, 1))
 
 
+class Ranked:
+    """All targets and scores of masks, kept because ranks need every score at once.
+
+    Values of single columns are those of scikit-learn's ``roc_auc_score`` and ``average_precision_score``.
+    """
+
+    tally: Tally | None = None
+    keeps_samples = True
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._truth: list[NDArray[np.bool_]] = []
+        self._scores: list[Floats] = []
+        self._sample: list[NDArray[np.int64]] = []  # of every item, counted over all updates
+        self._samples = 0
+        self._of_column: dict[int, tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._weights: Floats | None = None  # of every item
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool targets and their scores, and keep them."""
+        if items.scores is None:
+            raise RuntimeError("the items have no scores")
+        self._truth.append(_two_axes(items.truth))
+        self._scores.append(_two_axes(items.scores))
+        if items.graph is not None:
+            self._sample.append(items.graph + self._samples)
+            self._samples += items.num_graphs
+        self._of_column.clear()
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return an entry per graph, as the numbers of the graphs are what is kept; None where they are unknown."""
+        return None if items.graph is None else np.zeros((items.num_graphs, 1))
+
+    def like(self, totals: Floats) -> Self:
+        """Return the same items with the weights of one replicate, whose number ``totals`` has."""
+        if self.tally is None:
+            raise RuntimeError("there are no replicates without a tally")
+        other = type(self)()
+        other._truth, other._scores, other._of_column = self._truth, self._scores, self._of_column
+        weights = poisson_weights(self.tally.seed, np.concatenate(self.tally.kept), int(totals[0]))[0]
+        other._weights = weights[np.concatenate(self._sample)]
+        return other
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of the targets."""
+        return int(self._truth[0].shape[1])
+
+    def has_both(self, column: int) -> bool:
+        """Return whether a column has items of the mask and others, of some weight."""
+        positive, negative = self._counts(column)
+        return bool(positive.sum() > 0 and negative.sum() > 0)
+
+    def area(self, column: int) -> float:
+        """Return the area under the ROC curve of a column."""
+        positive, negative = self._counts(column)
+        below = np.cumsum(negative) - negative
+        return float(positive @ (below + negative / 2) / (positive.sum() * negative.sum()))
+
+    def average_precision(self, column: int) -> float:
+        """Return the average precision of a column."""
+        positive, negative = (counts[::-1] for counts in self._counts(column))
+        hits = np.cumsum(positive)
+        chosen = hits + np.cumsum(negative)
+        precision = np.divide(hits, chosen, out=np.zeros_like(hits), where=chosen > 0)
+        return float(positive @ precision / positive.sum())
+
+    def _counts(self, column: int) -> tuple[Floats, Floats]:
+        """Return the weight of the items of the mask, and of the others, at every score of a column, ascending."""
+        if column not in self._of_column:
+            scores = np.concatenate([part[:, column] for part in self._scores])
+            order = np.argsort(scores, kind="stable")
+            starts = np.flatnonzero(np.concatenate([[True], np.diff(scores[order]) != 0]))
+            self._of_column[column] = np.concatenate([part[:, column] for part in self._truth])[order], order, starts
+        truth, order, starts = self._of_column[column]
+        weights = np.ones(len(order)) if self._weights is None else self._weights[order]
+        return np.add.reduceat(weights * truth, starts), np.add.reduceat(weights * ~truth, starts)
+
+
+def _two_axes(values: NDArray[Any]) -> NDArray[Any]:
+    return values if values.ndim == 2 else values[:, np.newaxis]
+
+
 class Confusion:
     """How often each class was predicted for each true class: int64 ``[classes, classes]``, rows true."""
 
@@ -273,7 +357,7 @@ class ErrorSums:
 
     def add(self, items: Items) -> None:
         """Take one update of float64 arrays."""
-        truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)
+        truth, error = _two_axes(items.truth), _two_axes(items.predicted) - _two_axes(items.truth)
         rows, mean = truth.shape[0], truth.mean(axis=0)
         deviation = np.square(truth - mean).sum(axis=0)
         if self.rows == 0:
@@ -293,7 +377,7 @@ class ErrorSums:
         """Return the contribution of each graph; None where the graphs are unknown."""
         if items.graph is None:
             return None
-        truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)
+        truth, error = _two_axes(items.truth), _two_axes(items.predicted) - _two_axes(items.truth)
         self._origin = truth[0].copy() if self._origin is None else self._origin
         moved = truth - self._origin
         each = np.concatenate(
@@ -322,8 +406,8 @@ class Pairs:
 
     def add(self, items: Items) -> None:
         """Take one update of float64 arrays and keep them."""
-        self._truth.append(_columns(items.truth))
-        self._predicted.append(_columns(items.predicted))
+        self._truth.append(_two_axes(items.truth))
+        self._predicted.append(_two_axes(items.predicted))
 
     @property
     def truth(self) -> NDArray[np.float64]:
@@ -334,7 +418,3 @@ class Pairs:
     def predicted(self) -> NDArray[np.float64]:
         """Predictions, float64 ``[items, K]``."""
         return np.concatenate(self._predicted)
-
-
-def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
-    return values if values.ndim == 2 else values[:, np.newaxis]

@@ -31,7 +31,7 @@ _LIMITS = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(20)
 Floats = NDArray[np.float64]
 
 
-def poisson_weights(seed: int, samples: NDArray[np.int64]) -> Floats:
+def poisson_weights(seed: int, samples: NDArray[np.int64], replicate: int | None = None) -> Floats:
     """Return how often samples count in every replicate; float64 ``[REPLICATES, S]``.
 
     The bits come from SplitMix64 (Steele, Lea and Flood, 2014), mixed twice; they do not depend on the version of
@@ -40,9 +40,11 @@ def poisson_weights(seed: int, samples: NDArray[np.int64]) -> Floats:
     Args:
         seed: Any whole number from 0 on; its lowest 64 bits count.
         samples: ``[S]``, the numbers of the samples.
+        replicate: The only replicate whose weights are returned, ``[1, S]``; None for all.
     """
+    chosen = np.arange(REPLICATES) if replicate is None else np.array([replicate])
     with np.errstate(over="ignore"):
-        rows = _mixed(np.uint64(seed % 2**64) + np.arange(1, REPLICATES + 1, dtype=np.uint64) * _GOLDEN)
+        rows = _mixed(np.uint64(seed % 2**64) + (chosen + 1).astype(np.uint64) * _GOLDEN)
         bits = _mixed(rows[:, np.newaxis] + (samples.astype(np.uint64) + np.uint64(1)) * _GOLDEN)
     uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return np.searchsorted(_LIMITS, uniform, side="right").astype(np.float64)
@@ -59,15 +61,19 @@ class Tally:
 
     Args:
         seed: Seed of the weights.
+        keeps: Whether the numbers of the samples are kept instead of sums, for values that are no function of sums;
+            :attr:`totals` then has the numbers of the replicates.
 
     Attributes:
+        kept: The numbers of the samples, one array per update, where they are kept.
         samples: Number of samples so far; None once an update did not say which sample its items belong to.
         numbers: int64 ``[S]``, the numbers of the samples of the update that comes next; None for numbers that follow
             the numbers so far.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, *, keeps: bool = False) -> None:
+        self.seed, self.keeps = seed, keeps
+        self.kept: list[NDArray[np.int64]] = []
         self.samples: int | None = 0
         self.numbers: NDArray[np.int64] | None = None
         self._totals: Floats = np.zeros((REPLICATES, 0))
@@ -91,6 +97,10 @@ class Tally:
         elif len(numbers) != len(shares):
             self.samples = None
             return
+        if self.keeps:
+            self.kept.append(numbers)
+            self.samples += len(shares)
+            return
         for start in range(0, len(shares), _SAMPLES_PER_STEP):
             part = slice(start, start + _SAMPLES_PER_STEP)
             self._totals += poisson_weights(self.seed, numbers[part]) @ shares[part]
@@ -99,7 +109,9 @@ class Tally:
     @property
     def totals(self) -> Floats | None:
         """The sums, float64 ``[REPLICATES, K]``; None for too few samples, or where some were unknown."""
-        return self._totals if self.samples is not None and self.samples >= LEAST_SAMPLES else None
+        if self.samples is None or self.samples < LEAST_SAMPLES:
+            return None
+        return np.arange(REPLICATES, dtype=np.float64)[:, np.newaxis] if self.keeps else self._totals
 
 
 @runtime_checkable
@@ -134,7 +146,7 @@ def start_tallies(parts: Iterable[Any], seed: int) -> None:
     """Give a tally to all running sums that support one, before their first update."""
     for part in parts:
         if isinstance(part, Replicable):
-            part.tally = Tally(seed)
+            part.tally = Tally(seed, keeps=getattr(part, "keeps_samples", False))
 
 
 def replicates(parts: Mapping[str, Any], value: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:

@@ -62,6 +62,8 @@ class Items:
             of the update before.
         within: int64 ``[2, num_graphs]``, the size of the largest structure among the predicted nodes of every graph,
             and among the target nodes, by the measure of the task; None without a measure or without the graphs.
+        scores: float64, shaped as ``predicted``: the scores of masks, higher for items that are more likely in the
+            mask; None unless a metric needs them.
     """
 
     truth: NDArray[Any]
@@ -71,6 +73,7 @@ class Items:
     classes: int = 0
     samples: NDArray[np.int64] | None = None
     within: NDArray[np.int64] | None = None
+    scores: NDArray[np.float64] | None = None
 
     def count_per_graph(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return how many true flags each graph holds, int64 ``[num_graphs]``; ``flags`` is shaped as ``truth``."""
@@ -129,4 +132,6 @@ def restricted(items: Items, rows: NDArray[np.bool_]) -> Items:
     """Return the chosen rows of items of graphs."""
     count = int(np.count_nonzero(rows))
     graph = None if items.graph is None else np.arange(count)
-    return replace(items, truth=items.truth[rows], predicted=items.predicted[rows], graph=graph, num_graphs=count)
+    scores = None if items.scores is None else items.scores[rows]
+    chosen = replace(items, truth=items.truth[rows], predicted=items.predicted[rows], scores=scores)
+    return replace(chosen, graph=graph, num_graphs=count)

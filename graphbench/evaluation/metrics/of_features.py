@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from graphbench.evaluation.metrics.accumulators import (
     GraphRightCounts,
     OutputSums,
     Pairs,
+    Ranked,
     RightCounts,
     WithinSums,
 )
@@ -57,6 +59,22 @@ def _graph_f1(sums: GraphF1Sum) -> float:
 
 def _within_ratio(sums: WithinSums) -> float:
     return _ratio(sums.sum, sums.total)
+
+
+def _roc_auc(ranked: Ranked) -> float:
+    return _mean_of_columns("roc_auc", ranked, Ranked.area)
+
+
+def _average_precision(ranked: Ranked) -> float:
+    return _mean_of_columns("average_precision", ranked, Ranked.average_precision)
+
+
+def _mean_of_columns(name: str, ranked: Ranked, value: Callable[[Ranked, int], float]) -> float:
+    """Return the mean over the columns that have targets of both kinds."""
+    columns = [j for j in range(ranked.columns) if ranked.has_both(j)]
+    if not columns:
+        raise EvaluationError(f"{name} is undefined: all targets are alike; score items of both kinds")
+    return float(np.mean([value(ranked, j) for j in columns]))
 
 
 def _macro_f1(confusion: Confusion) -> float:
@@ -157,6 +175,18 @@ _METRICS = (
         "Mean over graphs of the size of the largest structure, such as a clique, among the predicted nodes over that "
         "among the target nodes; predicting all nodes reaches 1.",
         _SETS, WithinSums, _within_ratio, needs_graphs=True, needs_measure=True,
+    ),
+    Metric(
+        "roc_auc", True, 0, 1,
+        "Area under the ROC curve: the probability that an item of the mask has a higher score than another one, ties "
+        "counting half; averaged over columns that have both, undefined without any.",
+        _SETS, Ranked, _roc_auc, needs_scores=True, skips_undefined=True,
+    ),
+    Metric(
+        "average_precision", True, 0, 1,
+        "Average precision: the precision at every score of an item, weighted by the gain of recall there; averaged "
+        "over columns that have both kinds of items, undefined without any.",
+        _SETS, Ranked, _average_precision, needs_scores=True, skips_undefined=True,
     ),
     Metric(
         "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",

@@ -34,6 +34,8 @@ class Metric:
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
         needs_measure: Whether it is a function of the sizes that the task's measure of sets of nodes gives.
+        needs_scores: Whether it ranks items by their scores (:attr:`Items.scores`), so that labels do not suffice.
+        skips_undefined: Whether the mean over several outputs leaves out those for which it is undefined, as OGB does.
         squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.
         repeatable: Whether the same predictions have the same value whenever they are scored; a time has not.
     """
@@ -48,6 +50,8 @@ class Metric:
     value: Callable[[Any], float]
     needs_graphs: bool = False
     needs_measure: bool = False
+    needs_scores: bool = False
+    skips_undefined: bool = False
     squared: bool = False
     repeatable: bool = True
 
@@ -55,7 +59,7 @@ class Metric:
 # module -> names of the metrics that its METRICS has; a module is imported when one of its metrics is first needed
 _NAMES = {
     "graphbench.evaluation.metrics.of_features": "score accuracy accuracy_per_graph f1 f1_per_graph precision "
-    "recall macro_f1 exact_match mae mse rmse r2 rse spearman within_ratio",
+    "recall roc_auc average_precision macro_f1 exact_match mae mse rmse r2 rse spearman within_ratio",
     "graphbench.tasks.solve.metrics": "set_size cut_size num_colors ratio gap matched bound_ratio seconds_per_graph",
     "graphbench.tasks.select.metrics": "closed_gap par10 best_share regret",
     "graphbench.tasks.generate.metrics": "quality valid correct mean_ands mean_depth",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -97,17 +98,26 @@ class PredictTask(Task):
             outputs = ", ".join(f"{f.name} ({f.location} {f.type_name})" for f in self.card.outputs)
             raise CardError(f"{where}: task.options.measure measures a mask of nodes, but the outputs are {outputs}")
 
+    @cached_property
+    def incomplete(self) -> bool:
+        """Whether targets of masks and classes may be missing, as -1: they count in no loss and in no score."""
+        try:
+            return find("generator", self.card.generator).masks_cells
+        except CardError:  # predictions are scored without the generator, too
+            return False
+
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
         from graphbench.models.losses import losses
 
-        return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
+        squared = metric(self.card.metrics.primary).squared
+        return losses(outputs, batch, self.card.features, squared=squared, incomplete=self.incomplete)
 
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         """Return the items behind the loss of every output, or the graphs where a node of each is chosen."""
         from graphbench.models.losses import loss_weights
 
-        return loss_weights(batch, self.card.features)
+        return loss_weights(batch, self.card.features, incomplete=self.incomplete)
 
     def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return probabilities of masks and classes, values of scalars, and the chosen nodes, by output."""
@@ -119,6 +129,7 @@ class PredictTask(Task):
         """Return an evaluator of the output, or of all outputs together."""
         metrics, outputs = self.card.metrics, self.card.outputs
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
+        options["incomplete"] = self.incomplete
         evaluator: BaseEvaluator
         if len(outputs) == 1:
             measure = None if self.options.measure is None else find("measure", self.options.measure)
@@ -161,6 +172,9 @@ class PredictTask(Task):
         """Return the rows of an output in samples that have a label, and their graphs; None for rows of graphs."""
         counts = samples.num_nodes if output.location is Location.NODE else samples.num_edges
         owners = None if output.location is Location.GRAPH else np.repeat(np.arange(len(samples)), counts)
+        if self.incomplete and output.kind in (Kind.MASK, Kind.CATEGORICAL):
+            rows = samples.values[output.name] >= 0
+            return values[rows], None if owners is None else owners[rows]
         if not self.card.labellers:
             return values, owners
         from graphbench.data.store.labels import is_unlabelled
