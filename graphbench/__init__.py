@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from graphbench.data.components.domain import Domain, register_domain
     from graphbench.evaluation.metrics.registry import register_metric
     from graphbench.evaluation.score import Score
+    from graphbench.imports.nx import from_networkx
+    from graphbench.imports.ogb import from_ogb
+    from graphbench.imports.pyg import from_pyg
+    from graphbench.imports.records import from_folder, from_hf
+    from graphbench.imports.tables import from_csv
     from graphbench.loader import Loader, Splits
     from graphbench.models.processors import register_processor
     from graphbench.models.registry import register_architecture
@@ -40,6 +45,12 @@ _LAZY = {
     "evaluate_model": "graphbench.training.evaluate",
     "RunRecord": "graphbench.records.record",
     "measure": "graphbench.records.measured",
+    "from_pyg": "graphbench.imports.pyg",
+    "from_networkx": "graphbench.imports.nx",
+    "from_csv": "graphbench.imports.tables",
+    "from_ogb": "graphbench.imports.ogb",
+    "from_hf": "graphbench.imports.records",
+    "from_folder": "graphbench.imports.records",
     "Domain": "graphbench.data.components.domain",
     "Loader": "graphbench.loader",
     "Splits": "graphbench.loader",
@@ -69,6 +80,12 @@ __all__ = [
     "card",
     "evaluate_model",
     "evaluate_run",
+    "from_csv",
+    "from_folder",
+    "from_hf",
+    "from_networkx",
+    "from_ogb",
+    "from_pyg",
     "list_datasets",
     "load_model",
     "load_run",

@@ -97,6 +97,9 @@ LABELLED: dict[str, Any] = {
     "source": {"paper": "Toy"},
 }
 
+# Datasets of the user's own are no part of the tests, whatever this machine has.
+os.environ["GRAPHBENCH_OWN"] = str(Path(__file__).parent / "no_own_data")
+
 WriteFamily = Callable[..., tuple[Card, ...]]
 
 

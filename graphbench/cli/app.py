@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from graphbench import __version__
 from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
 from graphbench.cli.export import export
+from graphbench.cli.imports import import_command
 from graphbench.cli.labels import labels
 from graphbench.cli.leaderboard import leaderboard, results
 from graphbench.cli.options import (
@@ -255,6 +256,7 @@ def verify(
 
 for command in (train, sweep, evaluate, predict, tune, report, results, reproduce, leaderboard, portfolio, export):
     app.command()(command)
+app.command("import")(import_command)
 app.add_typer(labels, name="labels")
 app.add_typer(submit, name="submit")
 app.add_typer(weights, name="weights")

@@ -73,6 +73,7 @@ def scores_of_predictors(
     """
     names = _computable(metrics, graphs_known=batch is not None or feature.location == "graph")
     evaluator = FeatureEvaluator(feature, names[0], names[1:])
+    evaluator.is_part = evaluator.metrics[0].skips_undefined  # undefined metrics are left out
     if evaluator.ranks:  # labels are scores of 0 and 1
         predictions = {name: np.asarray(values).astype(np.float64) for name, values in predictions.items()}
     return {name: evaluator.evaluate(y_test, values, batch).to_dict() for name, values in predictions.items()}

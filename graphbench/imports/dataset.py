@@ -152,10 +152,11 @@ def import_graphs(
             staging.mkdir(parents=True)
         staged_path = staging / "datasets" / domain / f"{family}.yaml"
         _write_card(staged_path, folds, settings, version, overlapping=overlapping)
-        cards = load_family(staged_path)
-        for card in cards:
+        for card in load_family(staged_path):
             check_card(card)
             update_measured(card, progress=settings.progress)
+        cards = load_family(staged_path)
+        _require_floors(cards)
         _move(staged_path, card_path, cards)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -401,6 +402,17 @@ def _metrics(outputs: Sequence[Feature], settings: Settings) -> tuple[str, list[
         also = tuple(name for name in (primary, *also) if name != settings.metric)
         primary = settings.metric
     return primary, list(also if settings.also is None else settings.also)
+
+
+def _require_floors(cards: Sequence[Card]) -> None:
+    """Refuse splits on which the metric that ranks models is undefined, such as ROC-AUC of targets of one kind."""
+    for card in cards:
+        for split, floor in card.floor.items():
+            if not any(card.metrics.primary in scores for scores in floor.values()):
+                raise DataImportError(
+                    f"{card.metrics.primary} is undefined on the split {split!r} of {card.id}, whose targets are all "
+                    "alike; choose other splits or another metric"
+                )
 
 
 def _sections(path: Path, fold: Collected, variant: str | None) -> dict[str, Any]:

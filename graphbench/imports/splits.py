@@ -80,12 +80,30 @@ def divided(rule: SplitRule, count: int, by: Sequence[Any] | NDArray[Any] | None
     order = _order(rule, groups, sizes)
     if rule.folds is not None:
         return _folds(rule, groups, sizes, order)
-    ends = np.cumsum(sizes[order])
-    shares = np.cumsum(rule.fractions) / np.sum(rule.fractions) * count
     part_of_group = np.empty(len(sizes), np.int64)
-    middle = ends - sizes[order] / 2  # a group belongs where its middle falls
-    part_of_group[order] = np.searchsorted(shares[:-1], middle, side="right")
+    part_of_group[order] = _parts(np.cumsum(sizes[order]), rule, count)
     return [_named(part_of_group[groups], rule)]
+
+
+def _parts(ends: Numbers, rule: SplitRule, count: int) -> Numbers:
+    """Return the split of every group, in the order in which groups fill the splits.
+
+    A split ends with the group whose end is nearest to its share, and has at least one group where there are enough.
+
+    Args:
+        ends: Number of samples up to and with every group.
+        rule: The rule.
+        count: Number of samples.
+    """
+    shares = np.cumsum(rule.fractions) / np.sum(rule.fractions) * count
+    after, parts = 0, np.zeros(len(ends), np.int64)
+    for k in range(1, len(CORE_SPLITS)):
+        last = len(ends) - len(CORE_SPLITS) + k  # one group is left for every further split
+        if last <= after:
+            break
+        after += 1 + int(np.abs(ends[after:last] - shares[k - 1]).argmin())
+        parts[after:] = k
+    return parts
 
 
 def _order(rule: SplitRule, groups: Numbers, sizes: Numbers) -> Numbers:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
-from graphbench.data.components.domain import find_domain
+from graphbench.data.components.domain import domain_of
 from graphbench.evaluation.groups import split_and_size
 from graphbench.evaluation.trivial import best_of
 from graphbench.records.aggregates import Aggregate, aggregate
@@ -190,7 +190,7 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     grown = _grown_parameter(card, sizes)
     trained = _numbers(card.split("train").parameters.get(grown)) if grown else ()
     letter = letters.pop()
-    label = f"{find_domain(card.domain).words.get(grown, grown)} ({letter})" if grown else letter
+    label = f"{domain_of(card).words.get(grown, grown)} ({letter})" if grown else letter
     return SizeAxis(label, sizes, trained, logarithmic=False)
 
 

@@ -155,6 +155,11 @@ def find_domain(name: str) -> Domain:
     return _DOMAINS.find(name)
 
 
+def domain_of(card: Card) -> Domain:
+    """Return the domain of a dataset; one without components for a domain that is a name alone, as of own graphs."""
+    return _DOMAINS.get(card.domain) or Domain(card.domain)
+
+
 def list_domains() -> tuple[str, ...]:
     """Return the names of all domains, built-in ones first."""
     return tuple(_DOMAINS)

@@ -10,7 +10,7 @@ from graphbench.core.errors import ArgumentError, StoreError
 from graphbench.core.files import clear_errors
 from graphbench.core.suggestions import closest
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.components.domain import find_domain
+from graphbench.data.components.domain import domain_of
 from graphbench.data.components.exporters import Exporter
 
 
@@ -20,7 +20,7 @@ def find_exporter(card: Card, name: str) -> Exporter:
     Raises:
         ArgumentError: If the domain has no exporter of this name.
     """
-    exporters: Mapping[str, Exporter] = find_domain(card.domain).components("exporter")
+    exporters: Mapping[str, Exporter] = domain_of(card).components("exporter")
     if name not in exporters:
         listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in exporters.items())
         there = f"there are {listed}" if exporters else f"the domain {card.domain} has none"

@@ -64,6 +64,8 @@ class TabularModel(TaskModel):
         rows, self.draws_nothing = 0, draws_nothing(self.config.processor, self.config.options)
         for feature in self.outputs:
             table, target = np.concatenate(tables[feature.name]), np.concatenate(targets[feature.name])
+            if feature.kind in (Kind.MASK, Kind.CATEGORICAL) and (missing := target < 0).any():
+                table, target = table[~missing], target[~missing]
             if len(table) > self.config.most_rows:
                 self.draws_nothing = False
                 sample = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
