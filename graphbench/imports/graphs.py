@@ -355,8 +355,12 @@ def _features_of_numbers(
         feature = _feature(column, of_column, f"_{j}" if width > 1 else "")
         own = [_whole(array.reshape(len(array), width)[:, j], feature, column) for array in values]
         found.append((feature, own))
-    if width > 1 and column.stage is Stage.INPUT:
-        notes.append(f"{column.name!r} has {width} columns of classes, each a feature: {found[0][0].name}, ...")
+    if column.stage is Stage.INPUT and type_name == "categorical" and column.type_name is None:
+        which = f"the {width} columns of {column.name!r} are" if width > 1 else f"{column.name!r} is"
+        notes.append(
+            f"{which} read as classes, as the values are whole numbers; if they are amounts, say "
+            f"types={{{column.name!r}: 'scalar'}} (--type {column.name}=scalar)"
+        )
     return found
 
 

@@ -131,12 +131,13 @@ def kind_of(model: Any) -> str:
 def default_model(domain: str) -> str:
     """Return the model that is trained on a domain's datasets where none is named.
 
-    It is the configuration whose file says ``default: true``, else ``gin``, else the first one.
+    It is the configuration whose file says ``default: true``, else ``gin``, else the first one: of the domain's own, or
+    of those for any domain where it has none.
 
     Raises:
         UnknownModel: If the domain has no configuration.
     """
-    names = list(_configs_of(domain))
+    names = [name.split("/")[1] for name in list_configs(domain)] or list(_configs_of(domain))
     if not names:
         raise UnknownModel(f"there is no model configuration for {domain!r}; give the path of a .yaml file")
     marked = [name for name in names if _read(_config_path(domain, name)).get("default")]
