@@ -9,6 +9,7 @@ import json
 import runpy
 import threading
 import zipfile
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +22,7 @@ import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, PluginError, StoreError
 from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.domain import Domain, find, find_domain, register_domain, unregister
 from graphbench.data.components.file_sources import file_source
 from graphbench.data.components.source_choice import source_name, source_of
@@ -115,6 +117,34 @@ def test_the_example_of_the_documentation_is_a_source(files, tmp_path):
             graphbench.Loader("algoreas/mst_easy", source="measured.trees", root=tmp_path / "root")
     finally:
         unregister("measured")
+
+
+def test_a_reader_given_as_a_function_and_by_name_is_one_protocol(files, tmp_path, registered):
+    before = load(files, tmp_path).load().card
+    registered()
+    by_function = load(files, tmp_path).load().card
+    options = {"source": "mine.paths", "folder": files, "root": tmp_path}
+    by_name = graphbench.Loader("algoreas/mst_easy", **options).load().card
+    assert by_function.protocol == by_name.protocol == "paths" != before.protocol
+    assert by_function.generator == by_name.generator == "mine.paths"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_dataset_that_is_read_from_files_names_the_source_that_is_missing(make_card, fails):
+    def generate(parameters, key, indices, attempts):
+        if fails:
+            raise NotImplementedError("read from files")
+
+    mst = find("generator", "algoreas.mst")
+    undrawn = replace(mst, name="mine.undrawn", generate=generate, drawn=False)
+    source = file_source("mine.paths", read_paths)
+    register_domain(Domain("mine", generators={"undrawn": undrawn}, sources={"paths": source}))
+    try:
+        own = make_card().model_copy(update={"generator": "mine.undrawn", "domain": "mine"})
+        with pytest.raises(StoreError, match=r"give source='paths' and folder= \(--source paths --folder DIR\)"):
+            draw_samples(own, "val", np.arange(3))
+    finally:
+        unregister("mine")
 
 
 def test_data_of_files_lie_apart_and_are_found_again(files, tmp_path):

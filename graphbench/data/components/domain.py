@@ -165,6 +165,11 @@ def list_domains() -> tuple[str, ...]:
     return tuple(_DOMAINS)
 
 
+def registered_domains() -> tuple[Domain, ...]:
+    """Return the domains that plug-ins and scripts have registered."""
+    return tuple(domain for _, domain, _ in _DOMAINS.owned())
+
+
 def domain_module(name: str) -> str | None:
     """Return the module that registered a domain; workers must import it, and cannot import ``__main__``.
 

@@ -12,7 +12,7 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.core.files import default_root
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
-from graphbench.data.components.domain import Domain, find, find_domain, register_domain
+from graphbench.data.components.domain import Domain, find, find_domain, register_domain, registered_domains
 from graphbench.data.components.file_sources import FileSource, Reader, file_source
 from graphbench.data.sources.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources.zenodo import ZenodoFiles
@@ -25,7 +25,15 @@ register_domain(Domain(IMPORTED, sources=_READERS))
 
 
 def _source_of_reader(read: Reader) -> FileSource:
-    """Return the source of a user's reader, which is registered in this process."""
+    """Return the source of a user's reader: the registered one that it belongs to, or one of its own in this process.
+
+    So a reader that is given as a function and by the name of its source is one source, with one protocol.
+    """
+    for domain in registered_domains():
+        source: FileSource
+        for source in domain.components("source").values():
+            if domain.name != IMPORTED and getattr(source.generator, "read", None) is read:
+                return source
     words = f"{getattr(read, '__module__', '')}_{getattr(read, '__qualname__', type(read).__qualname__)}"
     short = re.sub(r"\W+", "_", words).strip("_")
     _READERS[short] = file_source(f"{IMPORTED}.{short}", read)

@@ -25,7 +25,7 @@ from graphbench.data.arrays.hashing import sample_hashes, samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.arrays.trajectories import PREFIX, Trajectories
-from graphbench.data.components.domain import fault_of, find
+from graphbench.data.components.domain import domain_of, fault_of, find
 from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.store.casting import compact
 from graphbench.data.store.files import ArrayFile, ArraySpec, file_attribute, map_arrays, write_arrays
@@ -74,10 +74,14 @@ class SplitTask:
         except Exception as error:
             if interrupted(error):
                 raise KeyboardInterrupt from error
+            if not generator.drawn:
+                raise StoreError(_needs_a_source(self.card)) from error
             raise GenerationError(
                 f"the generator {generator.name} failed on samples {indices[0]} to "
                 f"{indices[-1]} ({described(error)}); {fault_of(generator, error)}"
             ) from error
+        if not generator.drawn:
+            raise StoreError(_needs_a_source(self.card))
         if not isinstance(samples, Samples):
             raise GenerationError(
                 f"the generator {generator.name} returned {type(samples).__name__}, not "
@@ -89,6 +93,19 @@ class SplitTask:
                 f"the generator {generator.name} returned wrong graphs: {problem}; {fault_of(generator)}"
             )
         return compact(self.schema, samples, generator)
+
+
+def _needs_a_source(card: Card) -> str:
+    """Return the message that a dataset is read from files, and which source reads them."""
+    sources = domain_of(card).components("source")
+    named = [name for name, source in sources.items() if not source.part_of]
+    if not named:
+        return f"{card.id} is read from files, but its domain {card.domain} has no source that reads them; register one"
+    others = f" (sources: {', '.join(named)})" if len(named) > 1 else ""
+    return (
+        f"{card.id} is read from files, not generated: give source={named[0]!r} and folder= (--source {named[0]} "
+        f"--folder DIR){others}"
+    )
 
 
 def interrupted(error: BaseException | None) -> bool:
