@@ -223,6 +223,12 @@ class Loader:
         require_one_place(self._workers, executor, cluster)
         worker_count(self._workers)
 
+    def __repr__(self) -> str:
+        """Return the datasets and the folder of their files, in a line."""
+        names = ", ".join(self.ids[:3]) + (f", ... ({len(self.ids)} datasets)" if len(self.ids) > 3 else "")
+        limit = "" if self.limit is None else f"; limit={self.limit}"
+        return f"Loader({names}; root={str(self.root)!r}{limit})"
+
     def load(self, splits: str | Sequence[str] = CORE_SPLITS) -> Any:
         """Generate missing data, and return the splits.
 

@@ -161,6 +161,16 @@ class Card(FeatureSelection, StrictModel):
         check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
         return self
 
+    def __repr__(self) -> str:
+        """Return the address, the version, the outputs, the metric and the sizes of the splits, in a line."""
+        outputs = ", ".join(f"{f.name}: {f.location} {f.type_name}" for f in self.outputs) or self.task.type
+        sizes = ", ".join(f"{name} {spec.count:,}" for name, spec in self.splits.items())
+        further = len(self.all_splits) - len(self.splits)
+        more = f" and {further} more" if further else ""
+        return f"Card({self.address}, version {self.version}; {outputs}; {self.metrics.primary}; {sizes}{more})"
+
+    __str__ = __repr__
+
     @property
     def address(self) -> str:
         """Name of the dataset in records, reports and messages: id, task if there are several, and representation."""

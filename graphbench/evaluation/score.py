@@ -7,6 +7,7 @@ from typing import Any
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import owner_in_words
+from graphbench.core.words import counted
 from graphbench.data.batches.sample_ids import SampleIds
 from graphbench.evaluation.metrics import METRICS, range_problem
 from graphbench.evaluation.metrics.items import TargetSums
@@ -90,13 +91,15 @@ class Score(Mapping[str, float]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        """Return e.g. ``Score(f1=0.8566 ↑, accuracy=0.9012; 24000 items, 1000 graphs)``."""
+        """Return e.g. ``Score(f1=0.8566 ↑, accuracy=0.9012; 24,000 items, 1,000 graphs)``."""
         arrow = "↑" if self.higher_is_better else "↓"
         shown = ", ".join(
             f"{name}={value:.4f}" + (f" {arrow}" if name == self.primary_name else "")
             for name, value in self._values.items()
         )
-        size = f"{self.items_scored} items" + (f", {self.graphs} graphs" if self.graphs is not None else "")
+        size = counted(self.items_scored, "item") + (
+            "" if self.graphs is None else f", {counted(self.graphs, 'graph')}"
+        )
         return f"Score({shown}; {size})"
 
     def to_dict(self) -> dict[str, float]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphbench.catalog.features import Feature
+import numpy as np
+
+from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import (
     BaseEvaluator,
@@ -98,7 +100,8 @@ class OutputsEvaluator(SeveralOutputs):
 
     Arguments of :meth:`evaluate` and :meth:`update`: targets and predictions are mappings output name -> argument
     of :class:`FeatureEvaluator`, or the graphs themselves as targets; ``batch`` is a mapping too, or one array where
-    all outputs lie at one location.
+    all outputs lie at one location. Outputs at one location may also be given as one array ``[items, columns]``, with
+    the columns in the order of the outputs, as ``batch.y`` has them.
     """
 
     def __init__(
@@ -176,9 +179,9 @@ class OutputsEvaluator(SeveralOutputs):
 
     def _checked(self, y_true: Any, y_pred: Any, batch: Any) -> dict[str, tuple[Any, Any, Any]]:
         """Return output -> (targets, predictions, graphs of the rows)."""
-        if not isinstance(y_pred, Mapping):
-            names = ", ".join(self.parts)
-            raise EvaluationError(f"there are several outputs; give predictions as a mapping name -> array: {names}")
+        y_pred = by_output(y_pred, self.outputs, "y_pred")
+        if not is_graphs(y_true):
+            y_true = by_output(y_true, self.outputs, "y_true")
         missing = [name for name in self.parts if name not in y_pred]
         if missing:
             raise EvaluationError(f"y_pred lacks the output {missing[0]!r}; it has {', '.join(map(str, y_pred))}")
@@ -186,10 +189,38 @@ class OutputsEvaluator(SeveralOutputs):
             graphs = one_batch(y_true)
             targets = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
             return {name: (truth, y_pred[name], owner) for name, (truth, owner) in targets.items()}
-        if not isinstance(y_true, Mapping) or any(name not in y_true for name in self.parts):
+        if any(name not in y_true for name in self.parts):
             raise EvaluationError(f"y_true must be graphs, or a mapping with the outputs {', '.join(self.parts)}")
         owners = batch if isinstance(batch, Mapping) else dict.fromkeys(self.parts, batch)
         return {name: (y_true[name], y_pred[name], owners.get(name)) for name in self.parts}
+
+
+def by_output(values: Any, outputs: Sequence[Feature], name: str) -> Mapping[str, Any]:
+    """Return output -> its values, of a mapping or of one array with the columns of all outputs in their order.
+
+    Args:
+        values: The mapping, or an array or tensor ``[items, columns]``.
+        outputs: The outputs; scalars with a width have as many columns, all others one.
+        name: How messages name the values.
+
+    Raises:
+        EvaluationError: If it is none of these, or the outputs lie at several locations.
+    """
+    if isinstance(values, Mapping):
+        return values
+    widths = [max(f.width, 1) for f in outputs]
+    columns = ", ".join(f.name if f.width < 2 else f"{f.name} ({f.width})" for f in outputs)
+    shape = getattr(values, "shape", None)
+    together = len({f.location for f in outputs}) == 1 and all(f.kind is not Kind.TEXT for f in outputs)
+    if shape is None or len(shape) != 2 or shape[1] != sum(widths) or not together:
+        array = f", or one array [items, {sum(widths)}] with the columns {columns}" if together else ""
+        given = f"the shape {list(shape)}" if shape is not None else f"a {type(values).__name__}"
+        raise EvaluationError(
+            f"there are several outputs; give {name} as a mapping name -> array: {columns}{array}; got {given}"
+        )
+    ends = np.cumsum(widths)
+    parts = {f.name: values[:, end - width : end] for f, width, end in zip(outputs, widths, ends, strict=True)}
+    return {f.name: parts[f.name] if f.width > 1 else parts[f.name][:, 0] for f in outputs}
 
 
 def _names(metrics: Sequence[Metric]) -> tuple[str, list[str]]:

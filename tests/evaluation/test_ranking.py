@@ -141,3 +141,24 @@ def test_replicates_with_missing_targets_are_those_of_the_known_graphs():
 def test_nothing_known_is_an_error():
     with pytest.raises(EvaluationError, match="no target of 'active' is known"):
         FeatureEvaluator(MASK, "f1", incomplete=True).evaluate(np.full(3, -1), np.zeros(3))
+
+
+OUTPUTS = [Feature.parse("a", ["output", "graph", "scalar"]), Feature.parse("b", ["output", "graph", "scalar(2)"])]
+
+
+def test_several_outputs_are_one_array_or_a_mapping():
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.random((2, 30, 3))
+    evaluator = OutputsEvaluator(OUTPUTS, "mae", ["r2"])
+    split = [{"a": table[:, 0], "b": table[:, 1:]} for table in (truth, predicted)]
+    expected = evaluator.evaluate(*split).to_dict()
+    assert evaluator.evaluate(truth, predicted).to_dict() == expected
+    assert evaluator.evaluate(split[0], torch.from_numpy(predicted)).to_dict() == expected
+    for part in (slice(0, 10), slice(10, 30)):
+        evaluator.update(truth[part], predicted[part])
+    assert evaluator.compute().to_dict() == pytest.approx(expected)
+    with pytest.raises(EvaluationError, match=r"\[items, 3\] with the columns a, b \(2\); got the shape \[30, 2\]"):
+        evaluator.evaluate(truth, predicted[:, :2])
+    elsewhere = [OUTPUTS[0], Feature.parse("b", ["output", "node", "scalar(2)"])]
+    with pytest.raises(EvaluationError, match="mapping name -> array: a, b"):
+        OutputsEvaluator(elsewhere, "mae").evaluate(truth, predicted)

@@ -217,12 +217,12 @@ def test_several_outputs_in_graphs_and_in_updates():
     for wrong, message in (
         (bad, "holds 7 at row 3"),
         ({"early": OWNER}, "y_pred lacks the output 'late'"),
-        (np.zeros(4), "several outputs; give predictions as a mapping name -> array: early, late"),
+        (np.zeros(4), "several outputs; give y_pred as a mapping name -> array: early, late"),
     ):
         with pytest.raises(EvaluationError, match=message):
             evaluator.update(graphs, wrong)
     assert evaluator.compute().to_dict() == pytest.approx(expected.to_dict())  # a refused update changes nothing
-    with pytest.raises(EvaluationError, match="outputs early, late"):
+    with pytest.raises(EvaluationError, match="give y_true as a mapping name -> array: early, late"):
         evaluator.evaluate(np.zeros(4), PREDICTED)
     evaluator.reset()
     with pytest.raises(EvaluationError, match="before any update"):

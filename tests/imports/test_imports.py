@@ -121,6 +121,28 @@ def test_missing_labels_are_neither_learned_nor_scored(molecules, tmp_path):
         assert 0 <= result.scores["train"]["roc_auc"] <= 1
 
 
+def test_one_array_of_several_outputs_is_read_from_a_file(molecules, tmp_path):
+    graphs = [data.clone() for data in molecules]
+    for data in graphs:
+        data.y = torch.rand(1, 2)
+    graphbench.from_pyg("mine/numbers", graphs, types={"y": "scalar"})
+    for data in graphs:
+        data.y = torch.tensor([[data.y[0, 0] > 0.5, data.y[0, 1] > 0.5]])
+    made = graphbench.from_pyg("mine/masks", graphs)
+    assert [f.name for f in made.card.outputs] == ["target_0", "target_1"]
+    from graphbench.tasks.registry import task_of
+
+    split = graphbench.Loader("mine/masks").load().test
+    rows = np.random.default_rng(0).random((len(split), 2))
+    np.save(tmp_path / "both.npy", rows)
+    np.savez(tmp_path / "named.npz", target_0=rows[:, 0], target_1=rows[:, 1])
+    task = task_of(made.card)
+    scores = [task.score_file(tmp_path / name, split)["test"].to_dict() for name in ("both.npy", "named.npz")]
+    assert scores[0] == scores[1]
+    (batch,) = split.batches(len(split))
+    assert graphbench.Evaluator("mine/masks").evaluate(batch.y, rows).to_dict() == scores[0]
+
+
 def test_a_single_graph_is_divided_by_nodes(tmp_path):
     graph = nx.karate_club_graph()
     made = graphbench.from_networkx("mine/karate", graph, target="club", fractions=(0.4, 0.3, 0.3))

@@ -18,10 +18,18 @@ from graphbench.data.components.domain import find, rules_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
 from graphbench.evaluation.metrics import METRICS, metric
-from graphbench.evaluation.several import OutputsEvaluator
+from graphbench.evaluation.several import OutputsEvaluator, by_output
 from graphbench.evaluation.trivial import LABEL_PREDICTORS, scores_of_predictors, trivial_scores
 from graphbench.tasks.base import OptionsType, Task
-from graphbench.tasks.files import OF_WORDS, SAME_LIMIT, are_words, most_array_bytes, rows_of_output, write_arrays
+from graphbench.tasks.files import (
+    OF_WORDS,
+    SAME_LIMIT,
+    SINGLE,
+    are_words,
+    most_array_bytes,
+    rows_of_output,
+    write_arrays,
+)
 from graphbench.tasks.predict.class_names import classes_of_words, has_named_classes, score_answers
 from graphbench.tasks.predict.rules import rule_predictions
 
@@ -198,7 +206,10 @@ class PredictTask(Task):
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), with one row per item of every output."""
-        arrays = rows_of_output(read_arrays(path, most_array_bytes(split)), [f.name for f in self.card.outputs], path)
+        arrays = read_arrays(path, most_array_bytes(split))
+        if len(self.card.outputs) > 1 and arrays.keys() == {SINGLE}:
+            arrays = dict(by_output(arrays[SINGLE], self.card.outputs, f"{SINGLE} of {path}"))
+        arrays = rows_of_output(arrays, [f.name for f in self.card.outputs], path)
         taken = dict.fromkeys(arrays, 0)
         for batch in split.batches(_READING_BATCH):
             stops = {name: first + len(batch[name]) for name, first in taken.items()}
