@@ -85,6 +85,19 @@ def train(
             help="Also keep the run's record in this folder, for reports and leaderboards.",
         ),
     ] = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN | DATASET/MODEL",
+            help="Start from the weights of another run: its folder, or stored weights as `graphbench weights list` "
+            "shows them. The processor is taken, and the encoders and decoders of features that agree.",
+            show_default="random weights",
+        ),
+    ] = None,
+    freeze: Annotated[
+        list[str] | None,
+        typer.Option(help="With --init-from: do not train these parts: `processor`, `encoders`, `decoders`."),
+    ] = None,
     device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write a TensorBoard log beside the run.")] = False,
@@ -114,6 +127,8 @@ def train(
         eval_limit=limits_by_split("--eval-limit", eval_limit),
         val_limit=val_limit,
         records=save_record,
+        init_from=init_from,
+        freeze=tuple(freeze or ()),
         device=device,
         resume=resume,
         tensorboard=tensorboard,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.models.transfer import Part
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -123,6 +124,10 @@ class TaskModel(nn.Module):
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
         """Estimate means and standard deviations of scalars on training data; by default nothing is standardised."""
+
+    def parts(self) -> list[Part]:
+        """Return the parts that may be taken from another model, or given to it; by default none."""
+        return []
 
 
 def largest_batch(model: nn.Module, dataset: GraphDataset) -> int:

@@ -26,6 +26,7 @@ from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, require_processed
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
+from graphbench.models.transfer import Part, distinct, named_by
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -218,6 +219,24 @@ class Model(TaskModel):
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)
 
+    def parts(self) -> list[Part]:
+        """Return the processor, where the model has one of its own, and what reads and writes features."""
+        found = [] if getattr(self, "processor", None) is None else [processor_part(self.config, self.processor)]
+        found += self.encoder.parts()
+        for name, module in (
+            ("degrees", self.degrees),
+            ("encodings", self.positional),
+            ("network", self.input_network),
+        ):
+            if module is not None:
+                found.append(Part("encoders", f"{name} of the inputs", module))
+        if self.edge_readout is not None:
+            found.append(Part("decoders", "readout of edges", self.edge_readout))
+        for decoder in self.decoders:
+            assert isinstance(decoder, Decoder)
+            found.append(Part("decoders", named_by([decoder.feature], "decoder"), decoder))
+        return distinct(found)
+
     def _shares_edges(self, processor: Processor) -> bool:
         """Return whether nothing but the processor reads edges, and the processor takes those of copies of a graph."""
         shared = processor.reads_shared_edges and not torch.compiler.is_compiling()
@@ -390,6 +409,11 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
             " and ".join(marks),
             " and ".join(queries),
         )
+
+
+def processor_part(config: ModelConfig, processor: nn.Module) -> Part:
+    """Return the processor of a model of graphs as a part."""
+    return Part("processor", f"processor {config.processor}", processor)
 
 
 def _warn_of_one_size(sizes: Tensor) -> None:

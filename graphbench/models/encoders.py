@@ -17,6 +17,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.data.batches.batching import COPIES, facts_of
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
+from graphbench.models.transfer import Part, named_by
 
 _TINY = 1e-6
 _INVERSE = "inverse"  # key of the encoders of reversed arcs, beside the keys of the locations
@@ -163,6 +164,20 @@ class InputEncoder(nn.Module):
             if isinstance(encoder, ScalarEncoder):
                 values = feature_values(batch, encoder.feature)
                 encoder.scale.fit(as_rows(values, encoder.feature))
+
+    def parts(self) -> list[Part]:
+        """Return the encoder of every feature."""
+        found = []
+        for location in self.encoders:
+            what = "inverse encoder" if location == _INVERSE else "encoder"
+            for encoder in self._at(location):
+                assert isinstance(encoder, ScalarEncoder | ClassEncoder)
+                found.append(Part("encoders", named_by([encoder.feature], what), encoder))
+        for name in ("no_node_feature", "no_edge_feature", "no_inverse_feature"):
+            vector = getattr(self, name)
+            if vector is not None:
+                found.append(Part("encoders", f"vector {name}", nn.ParameterDict({name: vector})))
+        return found
 
     def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
         backwards = self._embed(batch, _INVERSE, 1)

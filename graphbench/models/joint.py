@@ -12,10 +12,11 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, graphs_at_once, module_key, of_task
-from graphbench.models.build import Model, context_of
+from graphbench.models.build import Model, context_of, processor_part
 from graphbench.models.config import ModelConfig
 from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processor
+from graphbench.models.transfer import Part, distinct
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -74,6 +75,11 @@ class JointModel(TaskModel):
     def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
         """Standardise the scalars of a task with the statistics of a sample of its training data."""
         self._task(task_id).fit_normalisation(batch)
+
+    def parts(self) -> list[Part]:
+        """Return the shared processor and what reads and writes features of any task."""
+        own = [part for id_ in self.ids for part in self._task(id_).parts()]
+        return distinct([processor_part(self.config, self.processor), *own])
 
     def _task(self, task_id: str | None) -> Model:
         model = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)

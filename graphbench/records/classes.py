@@ -29,6 +29,9 @@ BUDGET_CLASSES: dict[BudgetClass, str] = {
 }
 """The classes, the tightest first, with the name of each in headings."""
 
+FINE_TUNED = "fine_tuned"
+"""The protocol of runs that start from weights of another run, after that of their data: ``official:fine_tuned``."""
+
 CORE_SECONDS = 1800.0
 """Most processor seconds of training in the class ``minutes``."""
 
@@ -56,15 +59,26 @@ def classes_of(records: Sequence[RunRecord], card: Card) -> tuple[BudgetClass, .
 def core_seconds(record: RunRecord) -> float | None:
     """Return the processor seconds of a training on CPUs; None on a GPU, or where the record does not say.
 
+    They include those of the trainings whose weights the model starts from.
+
     Older records hold the time on the clock, which is multiplied by the number of threads or processor cores. A time on
     the clock alone, as users may state it, says nothing of the processors.
     """
     if is_on_gpu(record):
         return None
     if record.cpu_seconds is not None or record.wall_seconds is None:
-        return record.cpu_seconds
+        return _with_start(record.cpu_seconds, record)
     cores = record.threads or record.hardware.get("threads") or record.hardware.get("cores")
-    return None if cores is None else record.wall_seconds * float(cores)
+    return None if cores is None else _with_start(record.wall_seconds * float(cores), record)
+
+
+def _with_start(seconds: float | None, record: RunRecord) -> float | None:
+    """Return processor seconds with those of the weights that a model starts from; None where they are unknown."""
+    start = record.config.get("training", {}).get("start") if record.config else None
+    if start is None or seconds is None:
+        return seconds
+    before = start.get("core_seconds")
+    return None if before is None else seconds + float(before)
 
 
 def is_on_gpu(record: RunRecord) -> bool:

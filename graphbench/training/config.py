@@ -98,7 +98,14 @@ class RunConfig(StrictModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the content of JSON files; facts that only some runs have are left out for other runs."""
         values = self.model_dump(mode="json")
-        for key, default in (("eval_at", []), ("mixture", "turns"), ("train_limit", None), ("neighbours", None)):
+        left_out: dict[str, Any] = {
+            "eval_at": [],
+            "mixture": "turns",
+            "train_limit": None,
+            "neighbours": None,
+            "start": None,
+        }
+        for key, default in left_out.items():
             if values["training"][key] == default:
                 values["training"].pop(key)
         return {

@@ -17,6 +17,7 @@ from graphbench.core.validation import explain
 from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.score import Score, replicates_of
 from graphbench.records.budgets import Budget
+from graphbench.records.classes import FINE_TUNED
 from graphbench.records.files import read_record
 from graphbench.records.machine import hardware
 from graphbench.records.record import RunRecord
@@ -93,7 +94,7 @@ def record_of(
         throughput_graphs_per_s=summary.samples_per_second,
         latency_ms=alone,
         latency_ms_batched=together,
-        protocol=run.task.protocol(config.training.train_split),
+        protocol=protocol_of_run(run.task.protocol(config.training.train_split), config),
         weights_hash=weights_hash(learner.model),
         notes=_notes(context, run, learner, summary, results, earlier),
     )
@@ -101,6 +102,18 @@ def record_of(
         return RunRecord(**fields)
     except ValidationError as error:
         raise ResultError(f"the record of the run on {id_} is refused: {explain(error, RunRecord)}") from error
+
+
+def protocol_of_run(protocol: str | None, config: RunConfig) -> str | None:
+    """Return the protocol of a run: a run that starts from other weights has one of its own, and no common ranking.
+
+    Args:
+        protocol: The protocol of its data.
+        config: Its configuration.
+    """
+    if config.training.start is None:
+        return protocol
+    return FINE_TUNED if protocol is None else f"{protocol}:{FINE_TUNED}"
 
 
 def _merged_results(
@@ -187,6 +200,8 @@ def _notes(
     card, config = run.card, context.config
     scored = [name for name in results["graphs_scored"] if name in card.all_splits]
     notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []
+    if learner.started and config.training.start is not None:
+        notes.append(f"starts from {config.training.start.source} ({learner.started})")
     notes += run.task.notes(learner.model, run.data, config.training, scored)
     if config.training.val_split != CORE_SPLITS[1]:
         notes.append(f"selected on {config.training.val_split}")

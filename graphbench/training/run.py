@@ -39,6 +39,7 @@ from graphbench.training.splits import (
     split_limits,
     validate_train_val_splits,
 )
+from graphbench.training.start import start_settings, started
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -84,6 +85,8 @@ def train(
     tensorboard: bool = False,
     progress: bool | None = None,
     data: Splits | Mapping[str, Splits] | None = None,
+    init_from: str | Path | None = None,
+    freeze: Sequence[str] = (),
 ) -> Any:
     """Train a model on a dataset, or one model on several, score its best weights, and write a record for each.
 
@@ -126,6 +129,10 @@ def train(
         progress: Show a progress bar; None shows it in a terminal.
         data: The dataset, if it is loaded already, or a mapping id -> dataset. A run on fewer samples than the card's
             is marked small.
+        init_from: Start from the weights of another model: the folder of a run, ``<dataset>/<model>`` of stored
+            weights, or the path of a file of weights. The processor is taken, and the encoders and decoders of features
+            that agree. Records of such runs have the protocol ``fine_tuned``, and are never ranked with others.
+        freeze: Kinds of parts that are taken and not trained: ``processor``, ``encoders``, ``decoders``.
 
     Returns:
         A :class:`RunResult`; for several datasets a mapping id -> result.
@@ -149,6 +156,13 @@ def train(
     config = load_config(first.address, model, family=family, data_seed=first.data_seed, **options)
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
+    if init_from is not None:
+        if not architecture(config.kind).has_steps:
+            raise ConfigError(f"{config.model_name} is fitted without steps and cannot start from other weights")
+        training = config.training.model_copy(update={"start": start_settings(init_from, freeze)})
+        config = config.model_copy(update={"training": training})
+    elif freeze:
+        raise ConfigError(f"freeze={tuple(freeze)} needs init_from: only parts that are taken can be left untrained")
     tasks = checked_tasks(config, cards)
     split_names = dict.fromkeys(name for card in cards.values() for name in card.all_splits)
     require_eval_limit(eval_limit, split_names)
@@ -345,6 +359,8 @@ def prepared(context: RunContext, resume: bool) -> Learner:
     """
     kind = learner_class(context.config)
     learner = kind(context)
+    if (start := context.config.training.start) is not None:
+        learner.started = started(learner.model, start).words()
     folder, world = context.folder, context.world
     cards = {id_: run.card for id_, run in context.runs.items()}
     identity = identity_of(context.config, cards, learner.model, context.runs)
@@ -367,6 +383,9 @@ def learn(context: RunContext, learner: Learner, board: Board, progress: bool | 
     """Let a learner learn, shown while it goes on; an interrupt stops it between two steps."""
     if context.world.leads:
         logger.info("%s", learner.describe())
+        start = context.config.training.start
+        if start is not None and recorded and progress is not False:
+            note(f"{context.config.model_name} starts from {start.source}: {learner.started}")
     label = f"{context.config.model_name} on {context.name}"
     total, unit = learner.length()
     if recorded and context.world.leads and progress is not False:

@@ -118,6 +118,23 @@ class NeighbourSettings(StrictModel):
     per_hop: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=32)
 
 
+class StartSettings(StrictModel):
+    """The weights of another model that a model starts from.
+
+    Attributes:
+        source: The folder of the run, ``<dataset>/<model>`` of stored weights, or the path of their file.
+        weights: SHA-256 of the other model's weights.
+        core_seconds: Processor seconds of its training, with those of the models that it started from; None where they
+            are unknown.
+        freeze: Kinds of parts that are not trained: ``processor``, ``encoders``, ``decoders``.
+    """
+
+    source: str
+    weights: str = Field(pattern=r"^[0-9a-f]{64}$")
+    core_seconds: float | None = Field(None, ge=0)
+    freeze: tuple[Literal["processor", "encoders", "decoders"], ...] = ()
+
+
 class TrainingConfig(StrictModel):
     """How a model is trained.
 
@@ -156,6 +173,7 @@ class TrainingConfig(StrictModel):
             number of training samples, or a mapping dataset -> weight.
         prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
             is soon perfect, more training still helps on harder data.
+        start: The weights that the model starts from; None for random ones.
         task: Options of the kind of task, such as the options of the loss and of the decoder for problems that are
             solved (``graphbench.tasks.solve.task.SolveTrainOptions``); see ``train_options_type`` of its class.
     """
@@ -185,6 +203,7 @@ class TrainingConfig(StrictModel):
     neighbours: NeighbourSettings | None = None
     mixture: Mixture = "turns"
     prefer_later: bool = False
+    start: StartSettings | None = None
     task: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")

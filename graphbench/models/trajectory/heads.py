@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.data.batches.dense_view import EDGES, DenseGroup, dense_groups
-from graphbench.models.base import TaskFeatures, predicted_features
+from graphbench.models.base import TaskFeatures, module_key, predicted_features
 from graphbench.models.decoders import check_output
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import Decoders
 from graphbench.models.trajectory.encoders import Encoder
+from graphbench.models.transfer import Part, named_by
 
 
 class TaskHeads(nn.Module):
@@ -46,6 +47,18 @@ class TaskHeads(nn.Module):
         read = {"messages": messages, "triplets": config.edge_pointers == "triplets"}
         self.hint_decoders = Decoders(self.hints, config.hidden, **read)
         self.output_decoders = Decoders(self.outputs, config.hidden, permutations=permutations, **read)
+
+    def parts(self) -> list[Part]:
+        """Return the encoders of inputs and of hints, and the decoder of every feature."""
+        found = [
+            Part("encoders", named_by(encoder.features, "encoder"), encoder)
+            for encoder in (self.input_encoder, self.hint_encoder)
+        ]
+        for decoders in (self.hint_decoders, self.output_decoders):
+            for feature in decoders.decoded:
+                module = decoders.decoders[module_key(feature.name)]
+                found.append(Part("decoders", named_by([feature], "decoder"), module))
+        return found
 
     def encoders(self) -> dict[Location, tuple[Tensor, Tensor]]:
         """Return the encoders of inputs and hints side by side: weights ``[h, F]`` and biases ``[h]`` by location.

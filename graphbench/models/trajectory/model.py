@@ -25,6 +25,7 @@ from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
 from graphbench.models.trajectory.processors.base import HistoryGate
+from graphbench.models.transfer import Part, distinct
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -155,6 +156,16 @@ class TrajectoryModel(TaskModel):
         heads = self._heads(task_id)
         if isinstance(heads, SingleShotHeads):
             heads.fit_normalisation(batch)
+
+    def parts(self) -> list[Part]:
+        """Return the processor, with the gate of its history, and the encoders and decoders of all algorithms."""
+        found = [Part("processor", f"processor {self.config.processor}", self.processor)]
+        if self.history is not None:
+            found.append(Part("processor", "gate of the history", self.history))
+        heads: Any
+        for heads in self.heads.values():
+            found += heads.parts()
+        return distinct(found)
 
     def _new_heads(self, id_: str, task: TaskFeatures) -> TaskHeads:
         messages = self.processor.makes_messages

@@ -100,7 +100,13 @@ class Predictor(Protocol):
 
 
 class Learner(Predictor, Protocol):
-    """Something that learns tasks and predicts them."""
+    """Something that learns tasks and predicts them.
+
+    Attributes:
+        started: What the model took from other weights, in words; empty where it began with its own.
+    """
+
+    started: str
 
     def resume(self) -> bool:
         """Continue from the files in the run's folder, if there are any, and return whether there were."""

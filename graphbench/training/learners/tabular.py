@@ -43,6 +43,7 @@ class TabularLearner(TorchPredictor):
     """Fits estimators on the training split and scores them on the validation split."""
 
     files: ClassVar[tuple[str, ...]] = (ESTIMATORS, FACTS)
+    started = ""
 
     def __init__(self, context: RunContext) -> None:
         _require_settings(context.config)

@@ -87,6 +87,7 @@ class TorchLearner(TorchPredictor):
     """Trains a torch model with AdamW, selects weights on the validation split, and can be stopped and resumed."""
 
     files: ClassVar[tuple[str, ...]] = (CHECKPOINT, BEST)
+    started = ""
 
     def __init__(self, context: RunContext) -> None:
         model = build_model(context.config, {id_: run.card for id_, run in context.runs.items()})

@@ -1,0 +1,130 @@
+"""Parts of a model that start from the weights of another model: the processor, and what reads and writes features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from graphbench.catalog.features import Feature
+from graphbench.core.errors import ConfigError
+
+PartKind = Literal["processor", "encoders", "decoders"]
+PART_KINDS: tuple[PartKind, ...] = ("processor", "encoders", "decoders")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a model that may be taken from another model.
+
+    Attributes:
+        kind: Whether it is of the processor, reads features or writes features.
+        name: What it is, the same in all models where it does the same: ``processor``, or the features that it reads.
+        module: The part itself.
+    """
+
+    kind: PartKind
+    name: str
+    module: nn.Module
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of its tensors."""
+        return {name: tuple(tensor.shape) for name, tensor in self.module.state_dict().items()}
+
+    @property
+    def size(self) -> int:
+        """Number of its parameters."""
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a model took from another one.
+
+    Attributes:
+        taken: The parts that were taken.
+        new: The parts that keep their own first weights.
+        frozen: The parts of them that are not trained.
+    """
+
+    taken: tuple[Part, ...]
+    new: tuple[Part, ...]
+    frozen: tuple[Part, ...]
+
+    def words(self) -> str:
+        """Return the parts and their sizes in a line."""
+        words = [f"taken: {_listed(self.taken)}", f"new: {_listed(self.new)}"]
+        return "; ".join(words + ([f"not trained: {_listed(self.frozen)}"] if self.frozen else []))
+
+
+def _listed(parts: Iterable[Part]) -> str:
+    listed = [f"{part.name} ({part.size:,})" for part in parts if part.size]
+    return ", ".join(listed) or "nothing"
+
+
+def named_by(features: Sequence[Feature], what: str) -> str:
+    """Return the name of a part by the features that it serves, with their types and locations.
+
+    Args:
+        features: The features.
+        what: What it does with them, such as ``encoder``.
+    """
+    return f"{what} of " + ", ".join(f"{f.name} ({f.location} {f.type_name})" for f in features)
+
+
+def distinct(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts that have tensors, the first of each name."""
+    found: dict[str, Part] = {}
+    for part in parts:
+        if part.module.state_dict():
+            found.setdefault(part.name, part)
+    return list(found.values())
+
+
+@torch.no_grad()
+def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequence[PartKind] = ()) -> Taken:
+    """Copy the weights of the parts that two models have in common, and stop the training of some.
+
+    Args:
+        model: The parts of the model that starts.
+        source: The parts of the model with the weights.
+        where: How messages name the source.
+        freeze: Kinds of parts that are not trained where they were taken.
+
+    Raises:
+        ConfigError: If the models have no processor of one shape, or a kind that is frozen was not taken.
+    """
+    theirs = {part.name: part for part in source}
+    taken = [part for part in model if part.name in theirs and part.shapes == theirs[part.name].shapes]
+    if not any(part.kind == "processor" for part in taken):
+        raise ConfigError(
+            f"the model cannot start from {where}: {_difference(model, source)}; take a configuration with the "
+            "processor, the width and the number of layers of the other one"
+        )
+    missing = [kind for kind in freeze if not any(part.kind == kind for part in taken)]
+    if missing:
+        raise ConfigError(
+            f"freeze names {missing[0]}, and none was taken from {where}, whose features differ; leave it out"
+        )
+    for part in taken:
+        part.module.load_state_dict(theirs[part.name].module.state_dict())
+    frozen = [part for part in taken if part.kind in freeze]
+    for part in frozen:
+        part.module.requires_grad_(False)
+    return Taken(tuple(taken), tuple(part for part in model if part not in taken), tuple(frozen))
+
+
+def _difference(model: Sequence[Part], source: Sequence[Part]) -> str:
+    """Return how the processors of two models differ, in words."""
+    mine, theirs = (next((p for p in parts if p.kind == "processor"), None) for parts in (model, source))
+    if mine is None or theirs is None:
+        return "one of the two has no processor that could be shared"
+    if mine.name != theirs.name:
+        return f"its processor is {mine.name}, the other one {theirs.name}"
+    ours, others = mine.shapes, theirs.shapes
+    first = next(name for name in {**ours, **others} if ours.get(name) != others.get(name))
+    return f"the processors differ in {first}, {ours.get(first, 'absent')} here and {others.get(first, 'absent')} there"
