@@ -152,10 +152,12 @@ def default_model(domain: str) -> str:
 
 
 def _configs_of(domain: str) -> dict[str, Path]:
-    """Return the configurations that fit the datasets of a domain, name -> file.
+    """Return the configurations that fit the datasets of a domain, name -> file; none for an empty name.
 
     A domain that the package does not know has the configurations of :data:`ANY_DOMAIN` beside its own.
     """
+    if not domain:
+        return {}
     own = data_files("baselines", domain, NOT_MODELS)
     if not (data_dir("baselines") / domain).is_dir():
         own = data_files("baselines", ANY_DOMAIN, NOT_MODELS) | own

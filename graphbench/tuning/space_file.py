@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model, model_validator
 
-from graphbench.catalog.resources import ANY_DOMAIN, StrictLoader, data_dir, data_files, folder_with
+from graphbench.catalog.resources import ANY_DOMAIN, NOT_MODELS, StrictLoader, data_dir, data_files, folder_with
 from graphbench.core.damage import FileFault
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.core.plugins import about_broken
@@ -194,7 +194,8 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
         file = TuningFile.model_validate(content)
     except ValidationError as error:
         raise ConfigError(explain(error, TuningFile, at=source.at)) from None
-    file._source, file._domain = source, domain or path.resolve().parent.name
+    parent = path.resolve().parent.name
+    file._source, file._domain = source, domain or (parent if data_files("baselines", parent, NOT_MODELS) else "")
     return file
 
 
