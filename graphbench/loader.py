@@ -171,6 +171,8 @@ class Loader:
             downloaded files are found again without ``folder``.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is regenerated.
+        keeps_choices: Whether another draw than 0 has further samples of the canonical dataset: what that holds out of
+            training is held out, see :meth:`graphbench.catalog.cards.Card.with_data_seed`.
         unlabelled: Splits for which no labels are computed or read, for tasks with labellers: training with a loss
             without targets needs no labels.
 
@@ -202,11 +204,12 @@ class Loader:
         folder: str | Path | None = None,
         download: bool = False,
         data_seed: int = 0,
+        keeps_choices: bool = False,
         unlabelled: str | Sequence[str] = (),
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
         unlabelled = (unlabelled,) if isinstance(unlabelled, str) else tuple(unlabelled)
-        cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in self.ids}
+        cards = {id_: catalog().card(id_).with_data_seed(data_seed, keeps_choices=keeps_choices) for id_ in self.ids}
         self.root = default_root() if root is None else checked_path("root", root)
         files: dict[str, Any] = {"download": download, "root": self.root, "progress": progress}
         self._cards = {id_: sourced_card(card, source, folder, **files) for id_, card in cards.items()}

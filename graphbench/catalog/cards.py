@@ -74,6 +74,7 @@ class Card(FeatureSelection, StrictModel):
         series: How samples follow from states that are stored once per time, for samples that are times of a series.
         packed: Feature -> how it is stored in 16 bits, for scalars for which 16 bits are precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
+        keeps_choices: Whether the draw has further samples of the canonical dataset: what that holds out is held out.
         representation: The graph representation of the samples, see :meth:`with_representation`; None for the stored
             graphs.
         graph_features: The features that the generator returns; they follow from ``features``.
@@ -115,6 +116,7 @@ class Card(FeatureSelection, StrictModel):
     measured: Measured | None = None
     path: Path = Field(exclude=True)
     data_seed: int = 0
+    keeps_choices: bool = False
     representation: str | None = None
     graph_features: tuple[Feature, ...] = ()
 
@@ -367,13 +369,15 @@ class Card(FeatureSelection, StrictModel):
         is_range = isinstance(nodes, list | tuple) and len(nodes) == 2
         return float(sum(nodes)) / 2 if is_range and nodes is not None else None
 
-    def with_data_seed(self, data_seed: int) -> Card:
+    def with_data_seed(self, data_seed: int, *, keeps_choices: bool = False) -> Card:
         """Return the card of another draw of the dataset: everything random in it is regenerated.
 
         Measured facts belong to the canonical draw, so the cards of other draws have none.
 
         Args:
             data_seed: Number of the draw; 0 is the canonical draw, which returns this card unchanged.
+            keeps_choices: Whether only the samples are regenerated, and random choices that make the dataset, such as
+                the facts that are held out of training, stay those of the canonical draw.
 
         Raises:
             CardError: If the number is not whole or is negative, or this is the card of another draw.
@@ -383,7 +387,12 @@ class Card(FeatureSelection, StrictModel):
             return self
         if self.data_seed:
             raise CardError(f"{self.id} is of data seed {self.data_seed} already; start from the card of data seed 0")
-        return self.model_copy(update={"data_seed": number, "measured": None})
+        return self.model_copy(update={"data_seed": number, "keeps_choices": keeps_choices, "measured": None})
+
+    @property
+    def draw_mark(self) -> str:
+        """The end of names of the draw's data, ``-draw3`` or ``-further3``; empty for the canonical draw."""
+        return f"-further{self.data_seed}" if self.keeps_choices and self.data_seed else draw_suffix(self.data_seed)
 
     def with_limited(self, parameter: str, limits: Mapping[str, int]) -> Card:
         """Return the card with a parameter cut to a limit in some splits; a card with a cut parameter has other data.
@@ -421,7 +430,7 @@ class Card(FeatureSelection, StrictModel):
             **({"complete": True} if self.complete else {}),
             **({"packed": {name: spec.model_dump() for name, spec in self.packed.items()}} if self.packed else {}),
         }
-        return _digest(facts) + draw_suffix(self.data_seed)
+        return _digest(facts) + self.draw_mark
 
     def stored_name(self, split: str) -> str:
         """Return the name of a split's files in the folder of the dataset.

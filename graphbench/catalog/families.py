@@ -29,6 +29,7 @@ _SET_BY_PLACE = {
     "path",
     "measured",
     "data_seed",
+    "keeps_choices",
     "task_name",
     "representation",
     "graph_features",

@@ -98,7 +98,7 @@ def seal_command(
     parts += [counted(len(made.code), "file") + " of code"] if made.code else []
     print_line(f"sealed {' and '.join(parts)} of {made.model} on {', '.join(made.data)}")
     print_line(f"commitment {made.commitment}", "bold")
-    then = f"graphbench submit verify {folder} --commitment {made.commitment[:12]}... --beacon TEXT"
+    then = f"graphbench submit verify {folder} --commitment {made.commitment} --beacon TEXT"
     print_line(f"publish the commitment; once a public text exists that nobody could know now: {then}", "dim")
 
 

@@ -86,7 +86,8 @@ def run_isolated(
     ]  # fmt: skip
     for path in _seen_by_python():
         command += ["--ro-bind", str(path), str(path)]
-    for path in (path.resolve() for path in hidden if path.exists()):
+    kept_out = [*hidden, *(_PACKAGE / "_data" / name for name in ("baselines", "hpo"))]
+    for path in (path.resolve() for path in kept_out if path.exists()):
         command += ["--tmpfs", str(path)]
     for place, source in readable.items():
         command += ["--ro-bind", str(source.resolve()), place]
@@ -114,7 +115,7 @@ def run_isolated(
 
 def _seen_by_python() -> list[Path]:
     """Return the existing folders that Python, its packages and this package need, none within another."""
-    own = [_PACKAGE, *(_PACKAGE.parent / name for name in ("datasets", "baselines", "hpo"))]
+    own = [_PACKAGE, _PACKAGE.parent / "datasets"]  # no baselines: their weights are other people's models
     places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     named = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.executable, *places, *map(str, own)]
     found = {path for name in named for path in (Path(name), Path(name).resolve()) if path.exists()}

@@ -89,6 +89,8 @@ class Generator:
         different: ``samples -> {name: number}``: number of distinct parts (e.g. paths) that make up the samples.
         redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one; replaces seeds among
             the parameters (``graphbench.data.arrays.seeds.redrawn_seed``). The key of a split differs in any case.
+        resample: The same for further samples of the canonical dataset: seeds of random choices that make the dataset,
+            such as the facts held out of training, stay. None for generators without such choices: ``redraw``.
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
         limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
             graph per split: the parameter is the size of the graph. None if a limit is a number of samples.
@@ -114,6 +116,7 @@ class Generator:
     different: CountFunction | None = None
     hold_outs: HoldOutFunction | None = None
     redraw: RedrawFunction = _unchanged
+    resample: RedrawFunction | None = None
     compile_jobs: tuple[CompileJob, ...] = ()
     limited: str | None = None
     drawn: bool = True
@@ -130,7 +133,10 @@ class Generator:
             parameters = self.parameters.model_validate(card.split(split).parameters)
         except ValidationError as error:
             raise CardError(f"{card.path} ({card.id}, split {split}): {explain(error, self.parameters)}") from error
-        return self.redraw(parameters, card.data_seed) if card.data_seed else parameters
+        if not card.data_seed:
+            return parameters
+        redraw = self.resample if card.keeps_choices and self.resample is not None else self.redraw
+        return redraw(parameters, card.data_seed)
 
     def fingerprint(self, card: Card) -> str:
         """Return digits that change whenever the samples of a card may change."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from graphbench.catalog.cards import Card, draw_suffix
+from graphbench.catalog.cards import Card
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import clear_errors, file_sha256, is_file, load_json, remove_strays, replace_text, write_json
 from graphbench.data.components.domain import find, representation_of
@@ -168,7 +168,7 @@ def label_folder(card: Card, labeller: str, folder: Path) -> Path:
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
     """Return the identifier of a dataset's data: the folders of graphs and labels, draw, representation."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
-    draw = draw_suffix(card.data_seed)
+    draw = card.draw_mark
     labels = (f"+{label_folder(card, labeller, graphs).name}" for labeller in card.labellers)
     representation = representation_of(card)
     represented = "" if representation is None else f"@{card.representation}-{representation.version}"
@@ -221,7 +221,7 @@ def require_data_of(
     ]
     if differing:
         raise StoreError(
-            f"{folder} holds other data than {card.address}{draw_suffix(card.data_seed)}: its manifest says "
+            f"{folder} holds other data than {card.address}{card.draw_mark}: its manifest says "
             f"{', '.join(differing)}; move the folder away or delete it, and the data will be generated"
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -53,6 +54,7 @@ MOST_SECONDS = 3600.0
 _QUANTILE = 2.576  # of the normal distribution: an honest entry is refused by chance in 1 of 200 cases
 _SAME = 1e-3  # relative difference between a record and its weights stored with 16 bits
 _LEVEL = 0.95
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,11 @@ def verify_sealed(
     place = checked_path("folder", folder)
     beacon = _checked_beacon(beacon)
     sealed = read_seal(place)
+    if commitment is not None and not _HASH.fullmatch(commitment.strip().lower()):
+        raise ResultError(
+            f"the commitment {commitment!r:.80} is not one: a commitment has 64 hexadecimal digits, which `graphbench "
+            "submit seal` prints; give all of them"
+        )
     if commitment is not None and commitment.strip().lower() != sealed.commitment:
         raise ResultError(
             f"{place} has the commitment {sealed.commitment}, and {commitment!r:.80} was published: it was sealed "
@@ -190,7 +197,7 @@ class _Entry:
         try:
             splits = self._splits(card)
             scores = self._answer(card, weights, splits)
-            if reason := _why_lower(scores.known, scores.sealed, "the canonical draw"):
+            if reason := _why_apart(scores.known, scores.sealed, "the canonical draw"):
                 return SealedResult(dataset, seed, "refused", reason, scores.known.primary)
             record = self._record(card, seed, scores, splits[0])
             verification = self._verification(scores, splits[1], _earlier(dataset, seed, record, self.sealed, known))
@@ -220,7 +227,8 @@ class _Entry:
         options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
         canonical = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
         draw = draw_of(self.sealed.commitment, self.beacon)
-        sealed = Loader(card.address, limit=self.limit, data_seed=draw, **options).load(()).labelled(SPLIT)
+        further: dict[str, Any] = {"data_seed": draw, "keeps_choices": True}
+        sealed = Loader(card.address, limit=self.limit, **further, **options).load(()).labelled(SPLIT)
         return canonical, sealed
 
     # ------------------------------------------------------------------------------------------------ scores
@@ -375,21 +383,20 @@ def _deviation(replicates: Sequence[float]) -> float:
     return float(np.std(replicates, ddof=1)) if len(replicates) > 1 else math.nan
 
 
-def _why_lower(before: Score, now: Score, where: str) -> str:
-    """Return why a score on the sealed draw is worse than another one, by more than chance; empty if it is not."""
+def _why_apart(before: Score, now: Score, where: str) -> str:
+    """Return why scores on the sealed draw and on another one differ by more than chance; empty if they do not."""
     sign = 1.0 if now.higher_is_better else -1.0
     lost = sign * (before.primary - now.primary)
     spread = math.hypot(_deviation(before.replicates), _deviation(now.replicates))
     if math.isnan(spread):
         spread = 0.01 * max(abs(before.primary), 1e-9)
-    if lost <= _QUANTILE * spread + 1e-9:
+    if abs(lost) <= _QUANTILE * spread + 1e-9:
         return ""
-    return (
-        f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}, a loss of "
-        f"{lost / spread:.1f} standard errors: the weights know the samples of {where}"
-        if spread > 0
-        else f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}"
-    )
+    told = f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}"
+    if lost < 0:
+        return f"{told}, a gain that chance does not allow for samples of one distribution"
+    errors = f", a loss of {lost / spread:.1f} standard errors" if spread > 0 else ""
+    return f"{told}{errors}: the weights know the samples of {where}"
 
 
 def _are_apart(stated: float, score: Score, replicates: Sequence[float]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -11,14 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
+from safetensors import safe_open
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import checked_path
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.core.files import file_sha256, write_json
 from graphbench.core.untrusted import strict_json
 from graphbench.core.validation import StrictModel, explain
+from graphbench.core.words import human_bytes
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.leaderboard.submissions.description import Description, read_description
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, SEAL, WEIGHTS, Contents, contents_of
@@ -27,6 +31,7 @@ from graphbench.records.provenance import Hash
 ENTRY = "model.py"
 _MOST_BYTES = 2**20
 _MOST_CODE_BYTES = 2**24
+_MOST_WEIGHTS_BYTES = 2**33
 _COMMITMENT = "commitment"
 
 
@@ -66,10 +71,11 @@ class Seal(StrictModel):
         for name in ("model", "authors", "description", "weights", "code", "data"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if isinstance(mine, Mapping):
-                changed = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
-                found += [f"{key}" if name != "data" else f"the data of {key}" for key in changed]
+                for key in sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)):
+                    what = "was added" if key not in mine else "is missing" if key not in theirs else "was changed"
+                    found.append(f"{key} {what}" if name != "data" else f"the data of {key} {what}")
             elif mine != theirs:
-                found.append(DESCRIPTION if name == "description" else name)
+                found.append(f"{DESCRIPTION if name == 'description' else name} was changed")
         return found
 
 
@@ -94,6 +100,7 @@ def seal(folder: str | os.PathLike[str]) -> tuple[Seal, Path]:
             "the entry then has another commitment, and its record names the earlier one if that was verified"
         )
     made = seal_of(place, datetime.now(UTC).replace(microsecond=0))
+    _require_weights(contents_of(place))
     write_json(target, {**made.model_dump(mode="json", by_alias=True), _COMMITMENT: made.commitment})
     return made, target
 
@@ -170,8 +177,8 @@ def require_unchanged(folder: Path, sealed: Seal) -> None:
     changed = sealed.differences(seal_of(folder, sealed.sealed_at))
     if changed:
         raise ResultError(
-            f"{', '.join(changed[:4])}{' and more' if len(changed) > 4 else ''} changed after the entry was sealed; "
-            f"restore the sealed files, or seal the entry anew and publish the new commitment"
+            f"{', '.join(changed[:4])}{' and more' if len(changed) > 4 else ''} after the entry was sealed; restore "
+            "the sealed files, or seal the entry anew and publish the new commitment"
         )
 
 
@@ -185,11 +192,71 @@ def _require_entry(contents: Contents) -> None:
         )
     if names and f"{CODE}/{ENTRY}" not in names:
         raise ResultError(f"{CODE}/ has no {ENTRY}, which defines load(weights) and returns the model; add it")
+    if names:
+        _require_code(contents.folder / CODE / ENTRY)
     size = sum(path.stat().st_size for path in contents.code)
     if size > _MOST_CODE_BYTES:
         raise ResultError(
             f"{CODE}/ has {size:,} bytes; at most {_MOST_CODE_BYTES:,} are run: put numbers into {WEIGHTS}/"
         )
+
+
+def _require_code(path: Path) -> None:
+    """Refuse a file of code that cannot be read as Python, or that has no function ``load``.
+
+    Raises:
+        ResultError: With the line.
+    """
+    try:
+        module = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError) as error:
+        raise ResultError(f"{CODE}/{path.name} is no Python: {error}") from error
+    names = {getattr(node, "name", "") for node in module.body}
+    imported = [node for node in module.body if isinstance(node, ast.ImportFrom | ast.Import)]
+    names |= {alias.asname or alias.name for node in imported for alias in node.names}
+    if "load" not in names:
+        raise ResultError(f"{CODE}/{path.name} defines no function load(weights), which returns the model; add it")
+
+
+def _require_weights(contents: Contents) -> None:
+    """Refuse weights that are no tensors, hold values that are not finite, or are the same for several seeds.
+
+    Raises:
+        ResultError: With the file.
+    """
+    seen: dict[str, str] = {}
+    for file in contents.weights:
+        name = contents.name_of(file.path)
+        size = file.path.stat().st_size
+        if size > _MOST_WEIGHTS_BYTES:
+            most = human_bytes(_MOST_WEIGHTS_BYTES)
+            raise ResultError(f"{name} has {human_bytes(size)}; weights have at most {most}")
+        digest = file_sha256(file.path)
+        if digest in seen:
+            raise ResultError(f"{name} is a copy of {seen[digest]}; give the weights of another run, or one seed alone")
+        seen[digest] = name
+        if not contents.code:
+            _require_weights_of_package(file.path, name)
+        with (
+            damage_named(name, ResultError, "write it with safetensors.torch.save_file"),
+            safe_open(file.path, framework="pt") as tensors,
+        ):
+            found = ((key, tensors.get_tensor(key)) for key in tensors.keys())  # noqa: SIM118
+            wrong = next((key for key, tensor in found if not bool(tensor.isfinite().all())), None)
+        if wrong is not None:
+            raise ResultError(f"{name} holds values that are not finite in {wrong!r}; give the weights of a good run")
+
+
+def _require_weights_of_package(path: Path, name: str) -> None:
+    from graphbench.training.weights.files import read_weights
+
+    try:
+        read_weights(path)
+    except GraphBenchError as error:
+        raise ResultError(
+            f"{name} was not written by `graphbench weights export` ({error}), and there is no {CODE}/{ENTRY} that "
+            "knows what to do with tensors of your own; add one of the two"
+        ) from error
 
 
 def _hash(content: Mapping[str, Any]) -> str:

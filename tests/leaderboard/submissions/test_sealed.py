@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 import graphbench
@@ -222,11 +224,11 @@ def pickled_weights(folder):
 @pytest.mark.parametrize(
     ("forge", "words"),
     [
-        (changed_weights, "seed0.safetensors changed after the entry was sealed"),
-        (changed_code, "code/model.py changed after"),
-        (added_code, "code/labels.py changed after"),
-        (renamed_model, "model, submission.yaml changed after"),
-        (more_weights, "seed1.safetensors changed after"),
+        (changed_weights, "seed0.safetensors was changed after the entry was sealed"),
+        (changed_code, "code/model.py was changed after"),
+        (added_code, "code/labels.py was added after"),
+        (renamed_model, "model was changed, submission.yaml was changed after"),
+        (more_weights, "seed1.safetensors was added after"),
         (changed_seal, "seal.json was changed after the entry was sealed"),
         (linked_weights, "symbolic link"),
         (pickled_weights, "as safetensors"),
@@ -424,8 +426,45 @@ FORGED = {
         "import torch\ndef load(weights):\n    return lambda batch: batch.y.float()",
         "the code failed",
     ),
-    "has no load": ("import torch", "the code failed"),
+    "takes a model of the package": (
+        "import graphbench\ndef load(weights):\n    return graphbench.load_model('algoreas/mst_easy', 'pairs')",
+        "the code failed",
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"code": "def load(weights:"}, "code/model.py is no Python"),
+        ({"code": "import torch"}, "defines no function load"),
+        ({"code": None}, "was not written by `graphbench weights export`"),
+        ({"tensors": {"a": torch.tensor([float("nan")])}}, "not finite in 'a'"),
+    ],
+)
+def test_what_cannot_work_is_not_sealed(tmp_path, change, message):
+    folder = entry(tmp_path / "entry", **({"code": "def load(weights):\n    ...\n", "tensors": threshold()} | change))
+    with pytest.raises(ResultError, match=re.escape(message)):
+        seal(folder)
+    assert not (folder / "seal.json").exists()
+
+
+def test_copies_of_one_seed_are_not_sealed(tmp_path):
+    for seed in (0, 1):
+        folder = entry(tmp_path / "entry", code="from torch import load\n", tensors=threshold(), seed=seed)
+    with pytest.raises(ResultError, match="is a copy of"):
+        seal(folder)
+
+
+def test_a_sealed_draw_of_puzzles_holds_out_what_the_dataset_holds_out():
+    from graphbench.catalog.names import card
+    from graphbench.data.components.domain import find
+
+    canonical = card("clutrr/gen_23")
+    generator = find("generator", canonical.generator)
+    other, further = (canonical.with_data_seed(7, keeps_choices=keeps) for keeps in (False, True))
+    assert generator.parse(further, "test") == generator.parse(canonical, "test") != generator.parse(other, "test")
+    assert len({generator.fingerprint(c) for c in (canonical, other, further)}) == 3
 
 
 @closed
