@@ -71,7 +71,9 @@ def leaderboard(
     if as_json:
         echo(to_json(leaderboard_of(run_records)), nl=False)
         return
-    for path in build_leaderboard(run_records, output, title=heading, changes=first_places(folder) if changes else ()):
+    datasets = None if selector is None else {record.dataset for record in run_records}
+    moved = first_places(folder, datasets) if changes else ()
+    for path in build_leaderboard(run_records, output, title=heading, changes=moved):
         echo(f"wrote {path}")
 
 

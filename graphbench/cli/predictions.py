@@ -96,6 +96,7 @@ def add_metrics(
     records: Path | None,
     root: Path | None,
     scores: str | None = None,
+    predictions: Path | None = None,
 ) -> list[tuple[RunRecord, Path]]:
     """Add the scores of further metrics to the record of a run, or to a record, and return records with their files.
 
@@ -106,6 +107,7 @@ def add_metrics(
         records: Folder that the records are written to; None replaces their files.
         root: Folder of the datasets.
         scores: Kind of floating-point predictions, of kept predictions.
+        predictions: The predictions that were scored, where none are kept.
     """
     from graphbench.records.files import RECORD, read_record, save_record
     from graphbench.training.folders import RECORDS
@@ -117,7 +119,8 @@ def add_metrics(
         raise EvaluationError(f"{target} is neither a record nor the folder of a finished run")
     written = []
     for path in files:
-        record = score_again(read_record(path), path, metrics, splits, run=run, root=root, scores=scores)
+        how: dict[str, Any] = {"run": run, "root": root, "scores": scores, "predictions": predictions}
+        record = score_again(read_record(path), path, metrics, splits, **how)
         place = save_record(record, path=path) if records is None else save_record(record, records)
         written.append((record, place))
     return written

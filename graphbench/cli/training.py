@@ -141,7 +141,12 @@ def train(
 
 
 def evaluate(
-    target: Annotated[str, typer.Argument(help="Folder of a finished run, or a dataset (then give `--predictions`).")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="Folder of a finished run; a dataset (then give `--predictions`); a record's file (with `--again`)."
+        ),
+    ],
     predictions: Annotated[
         Path | None,
         typer.Option(
@@ -268,11 +273,11 @@ def evaluate(
 
     files = files_of(source, folder)
     if again:
-        if predictions is not None or model_name is not None or folder is not None:
-            raise typer.BadParameter(
-                "--again scores a recorded result; leave --predictions, --model-name and --folder out"
-            )
-        found = add_metrics(Path(target), again, splits, records=save_record, root=root, scores=scores)
+        if model_name is not None or folder is not None:
+            raise typer.BadParameter("--again scores a recorded result; leave --model-name and --folder out")
+        found = add_metrics(
+            Path(target), again, splits, records=save_record, root=root, scores=scores, predictions=predictions
+        )
         show_scores.again(found, again, as_json)
         return
     if predictions is None:

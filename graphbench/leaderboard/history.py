@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -76,6 +76,7 @@ def state_at(commit: str, results: Path | None = None) -> State:
         ResultError: If the folder lies in no checkout, or there is no such commit.
     """
     folder = results_dir() if results is None else results
+    _git(folder, "log", "-1", "--format=%H")  # a folder without a history is named, not the commit
     found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
     if not found:
         raise ResultError(f"there is no commit {commit!r:.80}; {_NO_COMMIT}")
@@ -93,11 +94,12 @@ def state_at(commit: str, results: Path | None = None) -> State:
     return State(found, date, tuple(records), tuple(unread))
 
 
-def first_places(results: Path | None = None) -> list[Change]:
+def first_places(results: Path | None = None, datasets: Collection[str] | None = None) -> list[Change]:
     """Return every change of a first place on a test split, the oldest first.
 
     Args:
         results: Folder of records in a checkout; the package's ``baselines/results`` when None.
+        datasets: Only changes on these datasets; None for all.
 
     Raises:
         ResultError: If the folder lies in no checkout.
@@ -114,7 +116,7 @@ def first_places(results: Path | None = None) -> list[Change]:
         commit, date = head.split(" ")
         touched = [line.split("\t") for line in lines if _is_record(line)]
         changed = _apply(folder, commit, touched, records)
-        for dataset in sorted(changed):
+        for dataset in sorted(changed if datasets is None else changed & {*datasets}):
             own = [record for record in records.values() if record.dataset == dataset]
             changes += _changes(commit, datetime.fromisoformat(date), own, leaders)
     return changes

@@ -121,7 +121,7 @@ def change_grid(changes: Sequence[Change]) -> Grid | None:
         before = ABSENT if change.before is None or change.mean_before is None else (
             f"{change.before}, {number(change.mean_before)}"
         )  # fmt: skip
-        model = change.model if change.ranked else f"{change.model} (not ranked)"
+        model = change.model if change.ranked else f"{change.model} (best mean; no rank)"
         cells = (f"{change.date:%Y-%m-%d}", change.unit, model, f"{change.metric} {number(change.mean)}", before)
         rows.append((*cells, change.commit[:8]))
     return Grid(("date", "dataset", "first place", "score", "before", "commit"), tuple(rows)) if rows else None

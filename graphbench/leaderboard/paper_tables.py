@@ -16,7 +16,7 @@ from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.core.untrusted import spreadsheet_cell
 from graphbench.leaderboard.aggregation import group_names
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.model import Board, Reference, Row
+from graphbench.leaderboard.model import Board, Reference, Row, Unranked
 from graphbench.records.aggregates import Stat
 from graphbench.records.classes import BudgetClass
 from graphbench.records.files import matches
@@ -102,6 +102,14 @@ _TEX = _Style(
 )
 
 
+_WHY: Mapping[Unranked, str] = {
+    "seeds": "it lacks one of the seeds 0, 1 and 2",
+    "bootstrap": "its records have no bootstrap replicates",
+    "alone": "there is no other tested model",
+}
+"""Why a model is not tested, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaperTable:
     """A table for a paper.
@@ -147,22 +155,26 @@ def paper_table(
     if form not in FORMATS:
         raise ArgumentError(f"unknown form of a table {form!r}; choose from {', '.join(FORMATS)}")
     chosen = [record for record in records if matches(record.model, models)]
-    boards = [
-        board
-        for board in tables_of(chosen).boards
-        if board.main and board.budget_class == budget_class and matches(board.split, splits)
-    ]
+    on_split = [board for board in tables_of(chosen).boards if matches(board.split, splits)]
+    of_class = [board for board in on_split if board.budget_class == budget_class]
+    boards = [board for board in of_class if board.main]
+    if not boards and any(board.main for board in on_split):
+        raise ResultError(
+            f"no record of these splits is of the class {budget_class}: it needs the cost of the training, which "
+            "`graphbench evaluate` takes as --cpu-seconds; --class open has every model"
+        )
     if not boards:
         raise ResultError(
             "no record has a score for this table; `graphbench results --split '*'` lists the splits with scores"
         )
     if form == "csv":
         return _csv(boards)
-    table = _table(boards)
+    table = _table(boards, [board for board in of_class if not board.main])
     return _latex(table, intervals) if form == "latex" else _markdown(table, intervals)
 
 
-def _table(boards: Sequence[Board]) -> PaperTable:
+def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:
+    """Return the table of some boards; ``others`` are of the same splits, on other samples."""
     names: dict[tuple[str, str, str], str] = {}
     for split in dict.fromkeys(board.split for board in boards):
         by_row = group_names([board for board in boards if board.split == split])
@@ -183,15 +195,47 @@ def _table(boards: Sequence[Board]) -> PaperTable:
     if _TIED in marks:
         notes.append(f"{_TIED}: no test separates the model from the best tested one (5 % per column, Holm)")
     if _UNTESTED in marks:
-        notes.append(
-            f"{_UNTESTED}: not tested: it lacks one of the seeds 0, 1 and 2, or there is no other tested model"
-        )
+        reasons = {row.unranked for board in boards for row in board.rows if row.unranked is not None}
+        notes.append(f"{_UNTESTED}: not tested: {', or '.join(_WHY[reason] for reason in sorted(reasons))}")
+    notes += [
+        f"{_place(board)}: scored on a part, {board.data.graphs:,} samples" for board in boards if _is_part(board)
+    ]
+    notes += _left_out(boards, others)
     return PaperTable(
         heads=heads,
         models={name: _across(rows[name], len(boards)) for name in sorted(rows, key=lambda n: (places[n], n))},
         references={name: _across(cells, len(boards)) for name, cells in references.items()},
         notes=tuple(notes),
     )
+
+
+def _is_part(board: Board) -> bool:
+    return not board.data.whole and board.data.graphs is not None
+
+
+def _place(board: Board) -> str:
+    return f"{board.unit} {board.split}"
+
+
+def _left_out(boards: Sequence[Board], others: Sequence[Board]) -> list[str]:
+    """Return a note per model that was scored on other samples than the models of its column."""
+    columns = {(board.unit, board.split): board for board in boards}
+    notes = []
+    for other in others:
+        column = columns.get((other.unit, other.split))
+        shown = {row.config_hash for row in column.rows} if column is not None else set()
+        for row in other.rows:
+            if row.config_hash not in shown:
+                data = other.data
+                samples = "other samples" if data.graphs is None else f"{data.graphs:,} samples"
+                draw = f" of draw {data.draw}" if data.draw else ""
+                ours = (
+                    ""
+                    if column is None or column.data.graphs is None
+                    else f", the models above on {column.data.graphs:,}"
+                )
+                notes.append(f"left out: {row.label} on {_place(other)}, scored on {samples}{draw}{ours}")
+    return list(dict.fromkeys(notes))
 
 
 def _across(cells: Mapping[int, Cell], columns: int) -> tuple[Cell | None, ...]:
@@ -223,7 +267,7 @@ def _cell(row: Row, board: Board) -> Cell:
     comparison, tested = row.against_best, row.unranked is None
     tied = None if comparison is None or comparison.p is None or not tested else not comparison.differs
     interval = None if row.interval is None else (row.interval.low, row.interval.high)
-    return Cell(row.mean, Stat.of(row.values).std, interval, row.label == board.rows[0].label, tied, tested)
+    return Cell(row.mean, Stat.of(row.values).std, interval, row.mean == board.rows[0].mean, tied, tested)
 
 
 def _digits(value: float) -> str:

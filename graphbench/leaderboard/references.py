@@ -34,12 +34,16 @@ def references(card: Card, dataset: str, protocol: str | None, split: str, sampl
     """
     metric = card.metrics.primary
     collected = [*_measured(card, split, metric, samples)]
+    whole = card.all_splits[split].count if split in card.all_splits else None
+    part = ""
+    if whole is not None and samples.count is not None and samples.count < whole:
+        part = f"the models were scored on {samples.count:,} of {whole:,} {task_of(card).samples}"
     for score in _published(card, dataset, split):
         if score.value is not None and (score.protocol == protocol or score.for_all_models):
             name = named(_in_words(score.model), score.protocol)
-            why = f"; not comparable: {score.not_comparable}" if score.not_comparable else ""
-            basis = score.reference + why
-            collected.append(Reference("published", name, score.value, score.std, basis, not score.not_comparable))
+            why = score.not_comparable or part
+            basis = score.reference + (f"; not comparable: {why}" if why else "")
+            collected.append(Reference("published", name, score.value, score.std, basis, not why))
     sign = -1 if METRICS[metric].higher_is_better else 1
     return tuple(sorted(collected, key=lambda entry: (entry.apart, sign * entry.value, entry.name)))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import CardError, ResultError, UnknownModel
+from graphbench.core.files import file_sha256
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.metrics import metric
 from graphbench.loader import Loader, Splits
@@ -33,6 +34,7 @@ def score_again(
     splits: str | None = None,
     *,
     run: Path | None = None,
+    predictions: Path | None = None,
     scores: str | None = None,
     root: str | Path | None = None,
     workers: int | None = None,
@@ -40,8 +42,8 @@ def score_again(
 ) -> RunRecord:
     """Return a record with the scores of further metrics.
 
-    The predictions are those that are kept beside the record; else they are computed from the weights of the run, or
-    from the stored weights that name the record. Their primary score must be the recorded one.
+    The predictions are those that are kept beside the record, or given again; else they are computed from the weights
+    of the run, or from the stored weights that name the record. Their primary score must be the recorded one.
 
     Args:
         record: The record.
@@ -49,6 +51,7 @@ def score_again(
         metrics: Names of registered metrics that fit the dataset's task.
         splits: Names of the splits to score, separated by commas; all that the record has scores of when None.
         run: Folder of the run, if it is there.
+        predictions: The file of predictions that was scored, or the folder with a file per split.
         scores: Kind of floating-point predictions, of kept predictions; None for the default of the task.
         root: Folder of the datasets.
         workers: Processes that generate missing data.
@@ -72,12 +75,27 @@ def score_again(
     for name, split in scored.items():
         if record.data_hashes.get(name, split.content_hash) != split.content_hash:
             raise ResultError(f"the samples of {name} here are others than in the record of {record.dataset}")
-    files = {name: kept_predictions(record, path, name) for name in names}
+    files = {
+        name: _given(record, predictions, name, wider) if predictions else kept_predictions(record, path, name)
+        for name in names
+    }
     if all(files.values()):
         found = _from_predictions(record, wider, data, scored, files, scores)
     else:
         found = _from_weights(record, path, wider, data, scored, run, progress)
     return _merged(record, card, found, metrics)
+
+
+def _given(record: RunRecord, place: Path, split: str, card: Card) -> Path:
+    """Return the file of a split's predictions that is given again, which must be the one that was scored."""
+    found = place if place.is_file() else task_of(card).find_predictions(place, split)
+    if found is None:
+        raise ResultError(f"{place} has no predictions of {split}; give the file or the folder that was scored")
+    if split not in record.predictions:
+        raise ResultError(f"the record does not say which predictions of {split} were scored; score them anew")
+    if file_sha256(found) != record.predictions[split]:
+        raise ResultError(f"{found} is not the file whose scores of {split} are recorded: its hash is another one")
+    return found
 
 
 def is_score_of(name: str, metrics: Sequence[str]) -> bool:
@@ -141,8 +159,10 @@ def _from_weights(
     try:
         file = weights_of_record(record, record.relative_path.as_posix())
     except UnknownModel as error:
+        large = " (its predictions were too large to be kept beside it)" if record.predictions else ""
         raise ResultError(
-            f"there are neither predictions nor weights of {path.name}: {error}; or give the folder of its run"
+            f"there are neither predictions nor weights of {path.name}{large}; give the predictions that were scored "
+            f"(--predictions), or the folder of its run; {error}"
         ) from error
     model = rebuilt(file)
     task = task_for(model, card)

@@ -4,12 +4,14 @@ import csv
 import io
 import re
 from statistics import mean, stdev
+from typing import get_args
 
 import pytest
 
 from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.leaderboard.boards import tables_of
-from graphbench.leaderboard.paper_tables import CSV_COLUMNS, FORMATS, paper_table
+from graphbench.leaderboard.model import Unranked
+from graphbench.leaderboard.paper_tables import _WHY, CSV_COLUMNS, FORMATS, paper_table
 
 from .conftest import bootstrapped, make_record
 
@@ -103,3 +105,35 @@ def test_what_gives_no_table_is_an_error(records):
         paper_table(records, "word")
     with pytest.raises(ResultError, match="no record has a score"):
         paper_table(records, "latex", splits="n512")
+
+
+def scored_on(graphs, model, seed=0):
+    scored = {"graphs_scored": {"test": graphs}, "scores": {"test": {"f1": 0.8}}}
+    return bootstrapped(make_record(seed, dataset=MST, dataset_version=1, model=model, **scored))
+
+
+def test_a_model_on_other_samples_is_named(records):
+    text = paper_table([*records, scored_on(400, "mine")], "markdown")
+    assert "mine" not in rows_of(text)
+    assert "left out: mine on algoreas/mst_easy test, scored on 400 samples" in text
+
+
+def test_a_part_of_a_split_is_told_and_stands_beside_no_printed_score():
+    text = paper_table([scored_on(400, "mine")], "latex")
+    assert "scored on a part, 400 samples" in text and "(published)" not in text
+    (board,) = (board for board in tables_of([scored_on(400, "mine")]).boards if board.budget_class == "open")
+    printed = [reference for reference in board.references if reference.kind == "published"]
+    assert printed and not any(reference.comparable for reference in printed)
+    assert "scored on 400 of 10,000 graphs" in printed[0].basis
+
+
+def test_what_was_not_tested_says_why(records):
+    assert set(_WHY) == set(get_args(Unranked))
+    text = paper_table(records, "markdown")
+    assert "not tested: there is no other tested model, or it lacks one of the seeds 0, 1 and 2" in text
+    assert "there is no other" not in paper_table(records, "markdown", models=["near", "single", "far_off"])
+
+
+def test_equal_means_are_all_bold():
+    rows = rows_of(paper_table([scored_on(10000, "one"), scored_on(10000, "two")], "markdown"))
+    assert all(rows[name][0].startswith("**0.8000**") for name in ("one", "two"))

@@ -172,6 +172,19 @@ def test_predictions_that_changed_or_are_of_another_run_are_refused(tmp_path, sp
     assert path.read_text() == content
 
 
+def test_predictions_that_were_not_kept_are_given_again(tmp_path, splits, answers, capsys):
+    path, root = kept(tmp_path, splits, answers)
+    path.with_name(f"{path.stem}.test.npy").unlink()
+    again = ["evaluate", str(path), "--again", "specificity", "--root", str(root), "--predictions"]
+    np.save(tmp_path / "other.npy", 1 - answers)
+    with pytest.raises(SystemExit):
+        main([*again, str(tmp_path / "other.npy")])
+    assert "its hash is another one" in " ".join(capsys.readouterr().err.split())
+    main([*again, str(tmp_path / "test.npy")])
+    assert read_record(path).scores["test"]["specificity"] == 1.0
+    assert "specificity" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("name", "words"), [("mae", "cannot score"), ("nothing", "nothing")])
 def test_metrics_that_do_not_fit_are_refused(tmp_path, splits, answers, capsys, name, words):
     path, root = kept(tmp_path, splits, answers)
