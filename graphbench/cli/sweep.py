@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbench.cli.options import Baselines, Json, Root, limits_by_split
+from graphbench.cli.options import Json, Root, limits_by_split
 from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
 
@@ -76,7 +76,9 @@ def sweep(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and train none.")] = False,
     device: Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `cuda:<number>`.")] = "auto",
-    baselines: Baselines = False,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Add the package's records to the tables and pages of the sweep.")
+    ] = False,
     root: Root = None,
     as_json: Json = False,
 ) -> None:

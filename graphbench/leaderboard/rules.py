@@ -28,8 +28,10 @@ RULES: tuple[tuple[str, str], ...] = (
         "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
         "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and leaves the spread over seeds out. "
         "Elsewhere there is no interval. A run whose scores and bootstrap replicates all equal an earlier seed's to "
-        "six digits is a copy: it is dropped, and the row says so. A model without any random number (a solver, a "
-        "closed form, nearest neighbours) is deterministic and has one run.",
+        "six digits is a copy: it is dropped, and the row says so. Where every sample has the same score, as where "
+        "all are right, a run is a copy only if its training curves are equal too. The interval of such a score has "
+        "no width, which says that no test sample was missed, not that none ever will be. A model without any random "
+        "number (a solver, a closed form, nearest neighbours) is deterministic and has one run.",
     ),
     (
         "Runs that count",
@@ -47,8 +49,9 @@ RULES: tuple[tuple[str, str], ...] = (
         "sum of the variances, each times the squared quantile of Student's distribution with its degrees of freedom; "
         "this holds its level for all variances. The test assumes scores over seeds that are independent and "
         "nearly normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, "
-        "the test samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as "
-        "many runs. The first look has two thirds of the level, every later look two thirds of the rest. So removing "
+        "the test samples are taken as given. If a model has the same score with every seed, its variance over seeds "
+        "would be 0; the p-value is then at least that of a permutation test of as many runs. The first comparison, "
+        "after 3 seeds, may use two thirds of the 5 %, each later one two thirds of what is left. So removing "
         "runs, or copying them, never makes a difference significant, and adding seeds until a test succeeds does not "
         "pay. The p-values of all pairs of a table are corrected by Holm's method, so the chance that a table "
         "separates any two models that do not differ is at most 5 %.",
@@ -64,10 +67,11 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "References",
         "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
-        "ranked. The trivial predictor and the solvers were measured on the samples that the models were scored on. "
-        "Where they were measured on others (fewer, more, or an unknown number), they come last, say on how many, and "
-        "are neither drawn nor counted in normalised scores. Published scores follow the same protocol; they "
-        "may be of other samples than ours.",
+        "ranked. A trivial predictor or a solver that was measured on the samples that the models were scored on can "
+        "be compared with them. One that was measured on others (fewer, more, or an unknown number) comes last, says on "
+        "how many, and is neither drawn nor counted in normalised scores. Published scores follow the same protocol "
+        "and are of the authors' samples; beside models that were scored on a part of the split they cannot be "
+        "compared.",
     ),
     (
         "Means over datasets",
@@ -75,10 +79,9 @@ RULES: tuple[tuple[str, str], ...] = (
         "is 0 for the best trivial predictor and 1 for the best known score: the score of the best reference solver "
         "if it is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
         "Structural rules, which read the graph as models do, are no zero; they stand among the references. The score "
-        f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
-        "anchors are close decides a mean. Both anchors are measured on the samples that the models were scored on; a "
-        "dataset of which nothing was measured on these has no anchors. Datasets without anchors have no normalised "
-        "scores and are named. A dataset that a model "
+        f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and a dataset on which "
+        "0 and 1 lie close together cannot dominate a mean. Both scores that define 0 and 1 are measured on the "
+        "samples that the models were scored on; a dataset of which nothing was measured on these has no normalised scores and is named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
         "datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
         "dataset counts once: by the runs of its main protocol, the one of the split train. Runs of its other "
