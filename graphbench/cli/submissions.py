@@ -80,6 +80,14 @@ def check_command(
 @submit.command("seal")
 def seal_command(
     folder: Annotated[Path, typer.Argument(help="Folder of the submission, with weights.")],
+    rehearsal: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse/--no-rehearse", help="First score a few samples of the known draw, as a verification would."
+        ),
+    ] = True,
+    root: Root = None,
+    workers: Workers = None,
 ) -> None:
     """Commit to the weights, the configuration and the code of an entry: write `seal.json`, and print its commitment.
 
@@ -90,8 +98,11 @@ def seal_command(
     """
     from graphbench.cli.printing import print_line
     from graphbench.core.words import counted
-    from graphbench.leaderboard.submissions import seal
+    from graphbench.leaderboard.submissions import rehearse, seal
 
+    if rehearsal and not (folder / "seal.json").exists():
+        for dataset, seed, score in rehearse(folder, root=root, workers=workers):
+            print_line(f"rehearsed {dataset}, seed {seed}: {score:.4f} on the first samples of the known draw", "dim")
     made, path = seal(folder)
     print_line(f"wrote {path}")
     parts = [counted(len(made.weights), "file") + " of weights"]
@@ -145,6 +156,7 @@ def verify_command(
     trained model or an algorithm. The exit code is 0 if every result is verified, else 1.
     """
     from graphbench.cli import show_submission
+    from graphbench.cli.printing import print_line
     from graphbench.core.processes.isolated import IsolationLimits
     from graphbench.leaderboard.submissions import verify_sealed
 
@@ -160,5 +172,9 @@ def verify_command(
         limits=IsolationLimits(seconds=60 * timeout),
     )
     show_submission.sealed(results, as_json)
+    if commitment is None and not as_json:
+        print_line(
+            "no --commitment was given, so nothing says that the entry was sealed before the text existed", "dim"
+        )
     if not all(result.outcome in ("verified", "algorithm") for result in results):
         raise typer.Exit(1)

@@ -68,10 +68,10 @@ RULES: tuple[tuple[str, str], ...] = (
         "References",
         "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
         "ranked. A trivial predictor or a solver that was measured on the samples that the models were scored on can "
-        "be compared with them. One that was measured on others (fewer, more, or an unknown number) comes last, says on "
-        "how many, and is neither drawn nor counted in normalised scores. Published scores follow the same protocol "
-        "and are of the authors' samples; beside models that were scored on a part of the split they cannot be "
-        "compared.",
+        "be compared with them. One that was measured on others (fewer, more, or an unknown number) comes last, says "
+        "on how many, and is neither drawn nor counted in normalised scores. Published scores follow the same "
+        "protocol and are of the authors' samples; beside models that were scored on a part of the split they cannot "
+        "be compared.",
     ),
     (
         "Means over datasets",
@@ -81,7 +81,8 @@ RULES: tuple[tuple[str, str], ...] = (
         "Structural rules, which read the graph as models do, are no zero; they stand among the references. The score "
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and a dataset on which "
         "0 and 1 lie close together cannot dominate a mean. Both scores that define 0 and 1 are measured on the "
-        "samples that the models were scored on; a dataset of which nothing was measured on these has no normalised scores and is named. A dataset that a model "
+        "samples that the models were scored on; a dataset of which nothing was measured on these has no normalised "
+        "scores and is named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
         "datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
         "dataset counts once: by the runs of its main protocol, the one of the split train. Runs of its other "

@@ -6,7 +6,7 @@ closed process.
 
 from graphbench.leaderboard.submissions.check import check_submission
 from graphbench.leaderboard.submissions.findings import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
-from graphbench.leaderboard.submissions.sealed import SealedResult, verify_sealed
+from graphbench.leaderboard.submissions.sealed import SealedResult, rehearse, verify_sealed
 from graphbench.leaderboard.submissions.seals import Seal, seal
 from graphbench.leaderboard.submissions.skeleton import start_submission
 
@@ -19,6 +19,7 @@ __all__ = [
     "SubmittedDataset",
     "Verdict",
     "check_submission",
+    "rehearse",
     "seal",
     "start_submission",
     "verify_sealed",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,13 +29,14 @@ from graphbench.core.processes.isolated import IsolationLimits
 from graphbench.core.untrusted import text_fault
 from graphbench.core.words import duration
 from graphbench.data.components.domain import find
+from graphbench.evaluation.inputs import AS_LOGITS
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
 from graphbench.leaderboard.submissions.foreign_code import scores_of_code
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
-from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged
+from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged, seal_of
 from graphbench.records.files import save_record, stored_records
 from graphbench.records.machine import hardware
 from graphbench.records.provenance import EarlierSeal, Verification, draw_of
@@ -148,6 +149,46 @@ def verify_sealed(
     return results
 
 
+def rehearse(
+    folder: str | os.PathLike[str],
+    *,
+    samples: int = 16,
+    root: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    limits: IsolationLimits | None = None,
+) -> list[tuple[str, int, float]]:
+    """Score an entry on the first samples of the known draw, sealed or not, as a verification would.
+
+    Args:
+        folder: The folder of the entry.
+        samples: Number of samples.
+        root: Folder of all datasets; the default one when None.
+        workers: Processes that generate data.
+        limits: Limits of the child process that runs an author's code.
+
+    Returns:
+        (dataset, seed, primary score) of everything that a verification scores.
+
+    Raises:
+        ResultError: If an answer fails; the message says of which weights, and why.
+    """
+    place = checked_path("folder", folder)
+    made = seal_of(place, datetime.now(UTC))
+    where = default_root() if root is None else checked_path("root", root)
+    entry = _Entry(place, made, "rehearsal", where, samples, workers, MOST_SECONDS, limits or IsolationLimits(), False)
+    found = []
+    for dataset, seed, weights in entry.runs():
+        card = card_of(dataset)
+        if entry.why_impossible(card):
+            continue
+        try:
+            found.append((dataset, seed, entry.known_score(card, weights).primary))
+        except GraphBenchError as error:
+            words = str(error).replace(AS_LOGITS, f"write `scores: logit` below {dataset} in {DESCRIPTION}")
+            raise ResultError(f"seed {seed} of {dataset} does not answer: {words}") from error
+    return found
+
+
 @dataclass(frozen=True)
 class _Answer:
     """The scores of one set of weights.
@@ -192,7 +233,7 @@ class _Entry:
 
     def result(self, dataset: str, seed: int, weights: Path | None, known: Sequence[RunRecord]) -> SealedResult:
         card = card_of(dataset)
-        if reason := self._why_impossible(card):
+        if reason := self.why_impossible(card):
             return SealedResult(dataset, seed, "impossible", reason)
         try:
             splits = self._splits(card)
@@ -209,7 +250,7 @@ class _Entry:
 
     # -------------------------------------------------------------------------------------------------- data
 
-    def _why_impossible(self, card: Card) -> str:
+    def why_impossible(self, card: Card) -> str:
         if not find("generator", card.generator).drawn:
             return "its samples are read from files and cannot be drawn again; scores on it stay stated or recomputed"
         seconds = seconds_to_draw(card, SPLIT, self.limit)
@@ -219,6 +260,16 @@ class _Entry:
                 f"labels; give a limit on the samples, or more patience"
             )
         return ""
+
+    def known_score(self, card: Card, weights: Path | None) -> Score:
+        """Return the score on the canonical draw."""
+        from graphbench.loader import Loader
+
+        options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
+        known = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
+        if self.sealed.code:
+            return self._scores_of_code(card, weights, {"known": known})["known"][0]
+        return self._scores_of_weights(card, weights, {"known": known})["known"]
 
     def _splits(self, card: Card) -> tuple[GraphDataset, GraphDataset]:
         """Return the canonical and the sealed draw of the split."""
@@ -236,22 +287,30 @@ class _Entry:
     def _answer(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
         if self.sealed.code:
             return self._answer_of_code(card, weights, splits)
+        scores = self._scores_of_weights(card, weights, {"known": splits[0], "sealed": splits[1]})
+        return _Answer(scores["known"], scores["sealed"])
+
+    def _scores_of_weights(
+        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset]
+    ) -> Mapping[str, Score]:
         from graphbench.training.evaluate import evaluate_splits
         from graphbench.training.weights.load import load_model
 
         assert weights is not None
-        model = load_model(card.address, weights)
-        both = {"known": splits[0], "sealed": splits[1]}
-        scores = evaluate_splits(model, both, device="cpu", progress=self.progress)
-        return _Answer(scores["known"], scores["sealed"])
+        return evaluate_splits(load_model(card.address, weights), splits, device="cpu", progress=self.progress)
+
+    def _scores_of_code(
+        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset], *, scramble: bool = False
+    ) -> dict[str, tuple[Score, str]]:
+        stated = (self.description.budget(card.address) or StatedBudget()).scores
+        options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
+        return scores_of_code(self.folder / CODE, weights, splits, stated, scramble=scramble, **options)
 
     def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
         known, sealed = splits
-        stated = (self.description.budget(card.address) or StatedBudget()).scores
-        options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
-        scores_of = partial(scores_of_code, self.folder / CODE, weights, scores=stated, **options)
-        first = scores_of(splits={"known": known, "sealed": sealed})
-        (score, bits), (again, other_bits) = first["sealed"], scores_of(splits={"sealed": sealed})["sealed"]
+        scores_of = partial(self._scores_of_code, card, weights)
+        first = scores_of({"known": known, "sealed": sealed})
+        (score, bits), (again, other_bits) = first["sealed"], scores_of({"sealed": sealed})["sealed"]
         if bits != other_bits:
             raise ResultError(
                 f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
@@ -261,7 +320,7 @@ class _Entry:
         if weights is None:
             return answers(algorithm=True)
         try:
-            scrambled = scores_of(splits={"sealed": sealed}, scramble=True)["sealed"][0]
+            scrambled = scores_of({"sealed": sealed}, scramble=True)["sealed"][0]
         except GraphBenchError:  # the code knows its weights, or cannot compute with others
             return answers(algorithm=True)
         return answers(scrambled=scrambled.primary, algorithm=not _is_better(score, scrambled))

@@ -18,7 +18,7 @@ import graphbench
 from graphbench.core.errors import ResultError
 from graphbench.core.processes.isolated import IsolationLimits, isolation_fault, run_isolated
 from graphbench.leaderboard import leaderboard_of
-from graphbench.leaderboard.submissions import check_submission, seal, verify_sealed
+from graphbench.leaderboard.submissions import check_submission, rehearse, seal, verify_sealed
 from graphbench.leaderboard.submissions.seals import read_seal
 from graphbench.records.files import load_records, read_record, save_record
 from graphbench.records.record import DIGEST, _digest
@@ -447,6 +447,22 @@ def test_what_cannot_work_is_not_sealed(tmp_path, change, message):
     with pytest.raises(ResultError, match=re.escape(message)):
         seal(folder)
     assert not (folder / "seal.json").exists()
+
+
+def test_a_rehearsal_scores_the_known_draw_and_names_what_fails(tmp_path, root):
+    folder = entry(tmp_path / "entry", "arcs", BRIDGES, tensors=stored(BRIDGES, "arcs"))
+    ((dataset, seed, score),) = rehearse(folder, samples=8, root=root, workers=1)
+    assert (dataset, seed) == (BRIDGES, 0) and score > 0.9
+    assert not (folder / "seal.json").exists()
+
+
+@closed
+@pytest.mark.slow
+def test_a_rehearsal_says_where_logits_are_named(tmp_path, root):
+    logits = "import torch\ndef load(weights):\n    return lambda batch: torch.full((batch.edge_index.shape[1],), -3.0)"
+    folder = entry(tmp_path / "entry", code=logits, tensors=threshold())
+    with pytest.raises(ResultError, match=f"write `scores: logit` below {MST} in submission.yaml"):
+        rehearse(folder, samples=4, root=root, workers=1)
 
 
 def test_copies_of_one_seed_are_not_sealed(tmp_path):
