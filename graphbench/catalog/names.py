@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import MEASURED_FOLDER, load_family
 from graphbench.catalog.resources import OWN, DataFolder, data_folders
 from graphbench.core.errors import ArgumentError, CardError, UnknownDataset
-from graphbench.core.plugins import about_broken, blaming
+from graphbench.core.plugins import BUILT_IN, about_broken, blaming
 from graphbench.core.suggestions import did_you_mean, nearest
 
 logger = logging.getLogger(__name__)
@@ -186,7 +186,8 @@ def _catalog(folders: tuple[DataFolder, ...]) -> Catalog:
             merged = _with_own_cards(merged, folder.path)
             continue
         with blaming(folder.owner):
-            merged = Catalog((*merged.cards.values(), *_cards_in(folder.path)))
+            cards = _cards_of_package(folder.path) if folder.owner == BUILT_IN else _cards_in(folder.path)
+            merged = Catalog((*merged.cards.values(), *cards))
     return merged
 
 
@@ -194,9 +195,14 @@ def _card_files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*/*.yaml")) if path.parent.name != MEASURED_FOLDER]
 
 
-def _cards_in(folder: Path) -> Iterator[Card]:
-    for path in _card_files(folder):
-        yield from load_family(path)
+def _cards_in(folder: Path) -> tuple[Card, ...]:
+    return tuple(card for path in _card_files(folder) for card in load_family(path))
+
+
+@lru_cache(maxsize=2)
+def _cards_of_package(folder: Path) -> tuple[Card, ...]:
+    """Return the cards of the package, which are read once, however often datasets of the user's own come and go."""
+    return _cards_in(folder)
 
 
 def _with_own_cards(merged: Catalog, folder: Path) -> Catalog:

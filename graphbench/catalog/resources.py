@@ -155,6 +155,22 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
     return dict(sorted(paths.items()))
 
 
+def data_files_for(name: str, domain: str, without: Collection[str] = ()) -> dict[str, Path]:
+    """Return file -> path of the YAML files that fit the datasets of a domain; none for an empty name.
+
+    A domain that the package does not know has the files of :data:`ANY_DOMAIN` beside its own.
+
+    Raises:
+        PluginError: As :func:`data_files`.
+    """
+    if not domain:
+        return {}
+    files = data_files(name, domain, without)
+    if not (data_dir(name) / domain).is_dir():
+        files = data_files(name, ANY_DOMAIN, without) | files
+    return {path.partition("/")[2]: file for path, file in files.items()}
+
+
 def folder_with(name: str, path: Path) -> Path | None:
     """Return the folder ``name`` that contains a file, of the package or registered; None for files elsewhere."""
     folders = (folder.path.resolve() for folder in data_folders(name))

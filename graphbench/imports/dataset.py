@@ -162,9 +162,7 @@ def import_graphs(
         shutil.rmtree(staging, ignore_errors=True)
     if home != own_folder():
         register_data(home)
-    cards = load_family(card_path)
-    catalog().resolve(f"{domain}/{family}")
-    return Imported(cards, card_path, tuple(notes))
+    return Imported(load_family(card_path), card_path, tuple(notes))
 
 
 def _checked_name(name: str) -> tuple[str, str]:

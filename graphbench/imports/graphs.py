@@ -342,7 +342,7 @@ def _features_of_numbers(
     table = np.concatenate([array.reshape(len(array), width) for array in values])
     type_name = column.type_name or _type_of(table, column)
     if type_name.startswith("scalar"):
-        _refuse_missing(column, table, "numbers")
+        _refuse_missing(column, table)
         flat = [array.reshape(len(array), width)[:, 0] if width == 1 else array for array in values]
         feature = _feature(column, "scalar" if width == 1 else f"scalar({width})")
         return [(feature, [array.astype(np.float32) for array in flat])]
@@ -400,11 +400,11 @@ def _whole(values: Array, feature: Feature, column: Column) -> Array:
     return whole
 
 
-def _refuse_missing(column: Column, table: Array, what: str) -> None:
+def _refuse_missing(column: Column, table: Array) -> None:
     wrong = ~np.isfinite(table) if table.dtype.kind == "f" else np.zeros(table.shape, bool)
     if wrong.any():
         raise DataImportError(
-            f"{column.name!r} has {counted(int(wrong.sum()), 'value')} of {what} that are not finite; leave these "
+            f"{column.name!r} has {counted(int(wrong.sum()), 'value')} of numbers that are not finite; leave these "
             "samples out (labels may be missing where they are masks and classes, not where they are numbers)"
         )
 

@@ -20,7 +20,6 @@ from graphbench.imports.dataset import Imported, import_graphs
 from graphbench.imports.graphs import RawGraph
 from graphbench.imports.options import ImportOptions, settings_of
 
-_MOST_CELL = 1 << 20  # characters of a cell
 _MISSING = frozenset({"", "nan", "NaN", "NA", "null", "None"})
 
 

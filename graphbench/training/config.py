@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
 
-from graphbench.catalog.resources import ANY_DOMAIN, NOT_MODELS, data_dir, data_files, folder_with, read_yaml
+from graphbench.catalog.resources import NOT_MODELS, data_files, data_files_for, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
 from graphbench.core.files import parse_json
 from graphbench.core.plugins import about_broken
@@ -144,24 +144,13 @@ def default_model(domain: str) -> str:
     Raises:
         UnknownModel: If the domain has no configuration.
     """
-    names = [name.split("/")[1] for name in list_configs(domain)] or list(_configs_of(domain))
+    names = [name.split("/")[1] for name in list_configs(domain)] or list(
+        data_files_for("baselines", domain, NOT_MODELS)
+    )
     if not names:
         raise UnknownModel(f"there is no model configuration for {domain!r}; give the path of a .yaml file")
     marked = [name for name in names if _read(_config_path(domain, name)).get("default")]
     return marked[0] if marked else "gin" if "gin" in names else names[0]
-
-
-def _configs_of(domain: str) -> dict[str, Path]:
-    """Return the configurations that fit the datasets of a domain, name -> file; none for an empty name.
-
-    A domain that the package does not know has the configurations of :data:`ANY_DOMAIN` beside its own.
-    """
-    if not domain:
-        return {}
-    own = data_files("baselines", domain, NOT_MODELS)
-    if not (data_dir("baselines") / domain).is_dir():
-        own = data_files("baselines", ANY_DOMAIN, NOT_MODELS) | own
-    return {name.split("/")[1]: file for name, file in own.items()}
 
 
 def list_configs(domain: str | None = None) -> list[str]:
@@ -304,7 +293,7 @@ def _config_path(domain: str, model: str | Path) -> Path:
         if not path.is_file():
             raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
         return path
-    files = _configs_of(domain)
+    files = data_files_for("baselines", domain, NOT_MODELS)
     if str(model) in files:
         return files[str(model)]
     there = ", ".join(files) or "none"

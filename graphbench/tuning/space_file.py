@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model, model_validator
 
-from graphbench.catalog.resources import ANY_DOMAIN, NOT_MODELS, StrictLoader, data_dir, data_files, folder_with
+from graphbench.catalog.resources import NOT_MODELS, StrictLoader, data_files, data_files_for, folder_with
 from graphbench.core.damage import FileFault
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.core.plugins import about_broken
@@ -274,8 +274,10 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
         return path
     wanted = str(name) if domain is None or "/" in str(name) else f"{domain}/{name}"
     spaces = data_files("hpo", without=_NOT_SPACES)
-    if wanted not in spaces and domain is not None and not (data_dir("hpo") / domain).is_dir():
-        wanted = f"{ANY_DOMAIN}/{name}" if f"{ANY_DOMAIN}/{name}" in spaces else wanted
+    if wanted not in spaces and domain is not None:
+        fitting = data_files_for("hpo", domain, _NOT_SPACES)
+        if str(name) in fitting:
+            return fitting[str(name)]
     if wanted not in spaces:
         home = wanted.partition("/")[0]
         there = listed(space for space in spaces if space.startswith(f"{home}/"))

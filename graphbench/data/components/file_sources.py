@@ -132,13 +132,8 @@ def file_source(
         name=name,
         version=version,
         parameters=FileParameters,
-        generate=_refuse_generation,
-        check=None,
-        statistics=lambda parameters, samples: {},
-        shard_size=lambda parameters: 1 << 62,  # one shard, drawn in this process
-        unique=False,
-        redraw=refuse_other_draws,
         read=read,
+        **READ_FROM_FILES,
     )
 
     def card_of_files(card: Card, folder: Path) -> Card:
@@ -221,3 +216,14 @@ def refuse_other_draws(parameters: Any, data_seed: int) -> NoReturn:
         f"data_seed={data_seed} is refused: the samples of files cannot be regenerated; leave data_seed out, or take "
         "generated data (leave source and folder out)"
     )
+
+
+READ_FROM_FILES: dict[str, Any] = {
+    "generate": _refuse_generation,
+    "check": None,
+    "statistics": lambda parameters, samples: {},
+    "shard_size": lambda parameters: 1 << 62,  # one shard, read in this process
+    "unique": False,
+    "redraw": refuse_other_draws,
+}
+"""The settings of generators whose samples are read from files: nothing is drawn, and there is one draw."""

@@ -29,7 +29,7 @@ from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import POINTER, Texts
-from graphbench.data.components.file_sources import refuse_other_draws
+from graphbench.data.components.file_sources import READ_FROM_FILES
 from graphbench.data.components.generators import Generator
 
 GENERATOR = "own.graphs"
@@ -135,22 +135,13 @@ class _OwnGraphs(Generator):
         return samples.take(card.graph_schema, indices)
 
 
-def _refuse(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:
-    raise StoreError("samples of one's own graphs are read, not generated")
-
-
 GENERATORS: dict[str, Generator] = {
     "graphs": _OwnGraphs(
         name=GENERATOR,
         version=1,
         parameters=OwnParameters,
-        generate=_refuse,
-        check=None,
-        statistics=lambda parameters, samples: {},
-        shard_size=lambda parameters: 1 << 62,  # one shard, read in this process
-        unique=False,
         unique_inputs=True,
         masks_cells=True,
-        redraw=refuse_other_draws,
+        **READ_FROM_FILES,
     )
 }
