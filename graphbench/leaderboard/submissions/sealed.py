@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.catalog.costs import seconds_to_draw
@@ -30,6 +28,7 @@ from graphbench.core.untrusted import text_fault
 from graphbench.core.words import duration
 from graphbench.data.components.domain import find
 from graphbench.evaluation.inputs import AS_LOGITS
+from graphbench.leaderboard.submissions.comparisons import are_apart, interval, is_better, why_apart
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
@@ -52,9 +51,7 @@ SPLIT = "test"
 MOST_SECONDS = 3600.0
 """Most processor seconds that a sealed draw is generated for without being asked."""
 
-_QUANTILE = 2.576  # of the normal distribution: an honest entry is refused by chance in 1 of 200 cases
 _SAME = 1e-3  # relative difference between a record and its weights stored with 16 bits
-_LEVEL = 0.95
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -238,7 +235,7 @@ class _Entry:
         try:
             splits = self._splits(card)
             scores = self._answer(card, weights, splits)
-            if reason := _why_apart(scores.known, scores.sealed, "the canonical draw"):
+            if reason := why_apart(scores.known, scores.sealed, "the canonical draw"):
                 return SealedResult(dataset, seed, "refused", reason, scores.known.primary)
             record = self._record(card, seed, scores, splits[0])
             verification = self._verification(scores, splits[1], _earlier(dataset, seed, record, self.sealed, known))
@@ -323,7 +320,7 @@ class _Entry:
             scrambled = scores_of({"sealed": sealed}, scramble=True)["sealed"][0]
         except GraphBenchError:  # the code knows its weights, or cannot compute with others
             return answers(algorithm=True)
-        return answers(scrambled=scrambled.primary, algorithm=not _is_better(score, scrambled))
+        return answers(scrambled=scrambled.primary, algorithm=not is_better(score, scrambled))
 
     # ----------------------------------------------------------------------------------------------- records
 
@@ -339,7 +336,7 @@ class _Entry:
         agrees = (
             math.isclose(stated, scores.known.primary, rel_tol=_SAME, abs_tol=1e-6)
             if same_samples
-            else not _are_apart(stated, scores.known, own.replicates.get(SPLIT, []))
+            else not are_apart(stated, scores.known, own.replicates.get(SPLIT, []))
         )
         if not agrees:
             raise ResultError(
@@ -370,7 +367,7 @@ class _Entry:
 
     def _verification(self, scores: _Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
         score = scores.sealed
-        low, high = _interval(score)
+        low, high = interval(score)
         return Verification(
             commitment=self.sealed.commitment,
             beacon=self.beacon,
@@ -426,51 +423,3 @@ def _earlier(
         if before.commitment != sealed.commitment:
             found.append(EarlierSeal(commitment=before.commitment, beacon=before.beacon, score=before.score))
     return tuple(dict.fromkeys(found))
-
-
-# ------------------------------------------------------------------------------------------------ comparisons
-
-
-def _interval(score: Score) -> tuple[float | None, float | None]:
-    if not score.replicates:
-        return None, None
-    ends = np.quantile(score.replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return float(ends[0]), float(ends[1])
-
-
-def _deviation(replicates: Sequence[float]) -> float:
-    return float(np.std(replicates, ddof=1)) if len(replicates) > 1 else math.nan
-
-
-def _why_apart(before: Score, now: Score, where: str) -> str:
-    """Return why scores on the sealed draw and on another one differ by more than chance; empty if they do not."""
-    sign = 1.0 if now.higher_is_better else -1.0
-    lost = sign * (before.primary - now.primary)
-    spread = math.hypot(_deviation(before.replicates), _deviation(now.replicates))
-    if math.isnan(spread):
-        spread = 0.01 * max(abs(before.primary), 1e-9)
-    if abs(lost) <= _QUANTILE * spread + 1e-9:
-        return ""
-    told = f"{now.primary_name} is {now.primary:.4g} on the sealed draw and {before.primary:.4g} on {where}"
-    if lost < 0:
-        return f"{told}, a gain that chance does not allow for samples of one distribution"
-    errors = f", a loss of {lost / spread:.1f} standard errors" if spread > 0 else ""
-    return f"{told}{errors}: the weights know the samples of {where}"
-
-
-def _are_apart(stated: float, score: Score, replicates: Sequence[float]) -> bool:
-    """Return whether a stated score of other samples is farther from a score than chance explains."""
-    spread = math.hypot(_deviation(replicates), _deviation(score.replicates))
-    if math.isnan(spread):
-        return not math.isclose(stated, score.primary, rel_tol=0.01)
-    return abs(stated - score.primary) > _QUANTILE * spread + 1e-9
-
-
-def _is_better(true: Score, scrambled: Score) -> bool:
-    """Return whether the true weights are better than shuffled ones, by the paired bootstrap where there is one."""
-    sign = 1.0 if true.higher_is_better else -1.0
-    gain = sign * (true.primary - scrambled.primary)
-    if not true.replicates or not scrambled.replicates:
-        return gain > 0.01 * max(abs(true.primary), 1e-9)
-    gains = sign * (np.asarray(true.replicates) - np.asarray(scrambled.replicates))
-    return gain > 0 and float(np.mean(gains <= 0)) < (1 - _LEVEL) / 2
