@@ -186,10 +186,13 @@ def main(name: str, title: str, measure: Measure, settings: Mapping[str, Any]) -
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=title)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, results under .benchmarks/quick/")
     parser.add_argument("--cuda", action="store_true", help="measure on the GPU too (training only)")
-    parser.add_argument("--only-cuda", action="store_true", help="measure on the GPU alone (training only)")
+    parser.add_argument(
+        "--only-cuda", action="store_true", help="measure on the GPU alone, into NAME_cuda.json (training only)"
+    )
     chosen = parser.parse_args()
     sizes = Sizes(chosen.quick, chosen.cuda or chosen.only_cuda, not chosen.only_cuda)
-    if not measure_and_report(name, title, measure(sizes), settings, quick=sizes.quick):
+    file = f"{name}_cuda" if chosen.only_cuda else name  # rows of another machine stand in a file of their own
+    if not measure_and_report(file, title, measure(sizes), settings, quick=sizes.quick):
         sys.exit(1)
 
 

@@ -1,7 +1,7 @@
 """Train the paper's baselines at the paper's budget on a GPU, several at once, until a deadline; keep the records.
 
 ``python -m benchmarks.gpu --minutes 28 --jobs 4 --out FOLDER`` is the one command. Runs start in the order of
-:data:`PLAN`, GT first, and runs that have their record are left out. Each run has a separate process, and its record
+:data:`PLAN`, GIN first, or of ``--plan``, and runs that have their record are left out. Each run has a separate process, and its record
 says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and end; the same command
 continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import FOLDER`` puts the records into
 ``baselines/results``) and ``gpu.log``; a summary goes to ``benchmarks/results/gpu.json``.
@@ -36,7 +36,8 @@ ALGOREAS = ("topological_sort", "mst", "bridges", "steiner_tree", "max_clique", 
 CIRCUITS = ("circuits/converters_5:both",)
 NEEDED = (  # packages that training imports beside the standard library
     "torch", "torch_geometric", "numpy", "scipy", "h5py", "numba", "networkx", "pydantic", "pydantic_core",
-    "annotated_types", "typing_inspection", "typing_extensions", "yaml", "rich", "filelock", "safetensors", "typer",
+    "annotated_types", "typing_inspection", "typing_extensions", "yaml", "rich", "filelock", "platformdirs", "safetensors",
+    "typer",
 )  # fmt: skip
 SETTINGS = {
     "budget": "the configuration's steps, as in the paper, unless stated",
@@ -44,6 +45,7 @@ SETTINGS = {
     "time": "wall seconds of training, validation and checkpoints included, data generation left out; runs that "
     "shared the GPU took longer than they would alone",
 }
+INTERRUPTED = 130  # exit code of a run that was asked to end
 _GRACE = 60.0  # seconds before the deadline at which unfinished runs are asked to end
 _LATEST = 45.0  # seconds they have for a checkpoint
 
@@ -63,7 +65,7 @@ class Run:
 
 def _plan() -> Iterator[Run]:
     for seed in range(3):
-        for model in ("gt", "gin"):
+        for model in ("gin", "gt"):  # the shorter runs first, so that a short loan ends with records
             yield from (Run(f"algoreas/{name}_easy", model, seed) for name in ALGOREAS)
         for model in ("gt", "gin", "gat", "gcn", "deepsets"):
             yield from (Run(name, model, seed) for name in CIRCUITS)
@@ -90,7 +92,10 @@ def main() -> None:
         sys.exit(str(error))
     if options.one:
         dataset, model, seed = options.one
-        _train(options, Run(dataset, model, int(seed)))
+        try:
+            _train(options, Run(dataset, model, int(seed)))
+        except KeyboardInterrupt:  # at the deadline; the checkpoint is written
+            sys.exit(INTERRUPTED)
         return
     title = f"Baselines on {_device_name(options.device)}"
     settings = {**SETTINGS, "command": {key: _plain(value) for key, value in vars(options).items()}}
@@ -107,12 +112,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--datasets", nargs="+", help="ids or aliases (default: the datasets of the plan)")
     parser.add_argument("--models", nargs="+", help="configurations in baselines/<domain>/ (default: the plan's)")
     parser.add_argument("--seeds", nargs="+", type=int, help="e.g. --seeds 0 1 2 (default: the plan's)")
+    parser.add_argument(
+        "--plan",
+        nargs="+",
+        metavar="DATASET,MODEL[,SEED]",
+        help="these runs in this order, in place of the three options above",
+    )
     parser.add_argument("--steps", type=int, help="optimizer steps per run (default: the configuration's)")
     parser.add_argument("--limit", type=int, help="samples per split (such runs are marked small)")
     parser.add_argument("--root", type=Path, help="folder of the data sets (default: the package's)")
     parser.add_argument("--runs", type=Path, default=SCRATCH / "runs", help="folder of checkpoints")
     parser.add_argument("--results", type=Path, help="folder of records (default: baselines/results); implies --quick")
-    parser.add_argument("--splits", nargs="+", default=["val", "test", "ood"], help="splits to score")
+    parser.add_argument(
+        "--splits", nargs="+", default=["val", "test", "ood"], help="splits to score, where a dataset has them"
+    )
     parser.add_argument("--device", default="cuda", help="cuda, cuda:<number>, or cpu to try the command out")
     parser.add_argument("--workers", type=int, help="processes that generate data (default: all cores)")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="e.g. training.precision=fp32")
@@ -136,6 +149,8 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
     """Return the runs of the plan that the command line names; other datasets and models are added to it."""
     from graphbench import card
 
+    if options.plan is not None:
+        return [_planned(text) for text in options.plan]
     if options.datasets is None:
         runs: Iterable[Run] = PLAN
         if options.models is not None:
@@ -146,6 +161,26 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
     addresses = [card(name).address for name in options.datasets]
     seeds, models = options.seeds or [0], options.models or ["gt", "gin"]
     return [Run(address, model, seed) for seed in seeds for address in addresses for model in models]
+
+
+def _planned(text: str) -> Run:
+    """Return the run of ``dataset,model`` or ``dataset,model,seed``."""
+    from graphbench import card
+
+    match text.split(","):
+        case [name, model]:
+            return Run(card(name).address, model)
+        case [name, model, seed] if seed.isdecimal():
+            return Run(card(name).address, model, int(seed))
+    raise GraphBenchError(f"a run of the plan is DATASET,MODEL or DATASET,MODEL,SEED, not {text!r}")
+
+
+def scored_splits(dataset: str, wanted: Sequence[str]) -> list[str]:
+    """Return the wanted splits that a dataset has; ``ood`` stands for all out-of-distribution splits."""
+    from graphbench import card
+
+    known = {*card(dataset).all_splits, "ood"}
+    return [name for name in wanted if name in known]
 
 
 def train_all(options: argparse.Namespace) -> Iterator[Row]:
@@ -159,7 +194,7 @@ def train_all(options: argparse.Namespace) -> Iterator[Row]:
         if record is not None:
             write_archive(options.out / "records.tar.gz", [record])
             yield from _rows(record)
-        elif code not in (0, -signal.SIGINT, 130):
+        elif code not in (0, -signal.SIGINT, INTERRUPTED):
             yield Row(str(run), "score", None, note=f"failed with exit code {code}; see gpu.log", failed=True)
 
 
@@ -252,7 +287,7 @@ def _train(options: argparse.Namespace, run: Run) -> None:
         device=options.device,
         resume=not options.repeat,
         workers=options.workers,
-        evaluate=options.splits,
+        evaluate=scored_splits(run.dataset, options.splits),
         progress=False,
     )
     print(f"record {save_record(result.record, root=options.results)}")

@@ -267,6 +267,9 @@ def _tiny_encoder(folder: Path) -> Path:
 def cases(names: Iterable[str], *, first: bool) -> list[tuple[str, str]]:
     """Return (configuration, dataset) of domains or configurations; of all without names.
 
+    The configurations of ``default``, which datasets of one's own take, have no dataset of the package: the models are
+    those of other domains.
+
     Args:
         names: ``domain``, ``domain/model`` or ``domain/model=dataset``.
         first: Whether only the first dataset of every configuration is taken.
@@ -278,7 +281,7 @@ def cases(names: Iterable[str], *, first: bool) -> list[tuple[str, str]]:
         domain = name.split("/")[0]
         for wanted, _, dataset in (given.partition("=") for given in list(names) or [domain]):
             if wanted in (name, domain):
-                datasets = [dataset] if dataset else list(OF_MODEL.get(name, DATASETS[domain]))
+                datasets = [dataset] if dataset else list(OF_MODEL.get(name, DATASETS.get(domain, ())))
                 chosen += [(name, one) for one in (datasets[:1] if first else datasets)]
     return chosen
 
