@@ -10,6 +10,8 @@ row after row, so ``edge_index`` is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +53,7 @@ def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = 
     """
     library, arrow = _libraries()
     card = split.card
-    parts = (_table(arrow, card, part) for part in _parts(split, hints))
+    parts = tables(split, hints=hints)
     if file is None:
         table = arrow.concat_tables(list(parts))
     else:
@@ -87,15 +89,44 @@ def from_hf(dataset: datasets.Dataset, of: Any) -> Samples:
         MissingDependency: If ``datasets`` is not installed.
     """
     _libraries()
-    card = card_of(of)
-    edges = () if card.complete else ("edge_index",)
-    needed = ["num_nodes", *edges, *(f.name for f in card.stored_features)]
-    missing = [name for name in needed if name not in dataset.column_names]
-    if missing:
-        raise ArgumentError(f"the dataset lacks the columns {', '.join(missing)} of {card.address}")
     if getattr(dataset, "_indices", None) is not None:
         dataset = dataset.flatten_indices()
-    columns = {name: _joined(dataset.data.column(name)) for name in needed}
+    return samples_of_table(dataset.data, card_of(of))
+
+
+def graphs_alone(samples: Samples, card: Card) -> Samples:
+    """Return samples without the labels that a labeller of the card makes, as a reader of files gives them."""
+    values = {f.name: samples.values[f.name] for f in card.graph_schema.stored_features}
+    return replace(samples, values=values)
+
+
+def tables(split: GraphDataset, *, hints: bool = True) -> Iterator[pyarrow.Table]:
+    """Yield the graphs of a split as Arrow tables, one part after the other.
+
+    Args:
+        split: As for :func:`to_hf`.
+        hints: As for :func:`to_hf`.
+
+    Raises:
+        ArgumentError: See :func:`to_hf`.
+        MissingDependency: If ``pyarrow`` is not installed.
+    """
+    arrow = _arrow()
+    return (_table(arrow, split.card, part) for part in _parts(split, hints))
+
+
+def samples_of_table(table: Any, card: Card) -> Samples:
+    """Return the graphs of an Arrow table of :func:`tables` as flat arrays, without hints.
+
+    Raises:
+        ArgumentError: If a column is missing, or the rows are no graphs of the card.
+    """
+    edges = () if card.complete else ("edge_index",)
+    needed = ["num_nodes", *edges, *(f.name for f in card.stored_features)]
+    missing = [name for name in needed if name not in table.column_names]
+    if missing:
+        raise ArgumentError(f"the dataset lacks the columns {', '.join(missing)} of {card.address}")
+    columns = {name: _joined(table.column(name)) for name in needed}
     nodes = _numbers(columns["num_nodes"]).astype(np.int64)
     stored, counts, keep = (np.empty((0, 2), np.int64), nodes * nodes, None)
     if not card.complete:
@@ -117,20 +148,33 @@ def hf_reader(of: Any) -> Reader:
 
     def read(folder: Path) -> Mapping[str, Samples]:
         library, _ = _libraries()
-        return {name: from_hf(split, card) for name, split in library.load_from_disk(str(folder)).items()}
+        saved = library.load_from_disk(str(folder))
+        return {name: graphs_alone(from_hf(split, card), card) for name, split in saved.items()}
 
     return read
 
 
 def _libraries() -> tuple[Any, Any]:
-    try:
+    with _library_named("datasets of Hugging Face"):
         import datasets.features  # of the library: a folder named datasets, such as our cards', can be imported
+    return datasets, _arrow()
+
+
+def _arrow() -> Any:
+    with _library_named("pyarrow"):
         import pyarrow
+    return pyarrow
+
+
+@contextmanager
+def _library_named(name: str) -> Iterator[None]:
+    """Turn the error of a missing library into one that says how to install it."""
+    try:
+        yield
     except ImportError as error:
         raise MissingDependency(
-            f"this needs the library datasets of Hugging Face ({error}); install it: pip install 'graphbench[hf]'"
+            f"this needs the library {name} ({error}); install it: pip install 'graphbench[hf]'"
         ) from error
-    return datasets, pyarrow
 
 
 def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:

@@ -14,6 +14,7 @@ SMALL = {
     "clutrr/gen_23": 12,  # texts, arcs with classes
     "circuits/converters_5": 12,  # several outputs
     "clrs/bfs": 4,  # complete graphs, hints
+    "clrs_text/bfs": 4,  # texts alone
 }
 
 

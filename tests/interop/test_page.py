@@ -16,7 +16,7 @@ PROGRAMS = {title: code for title, text in SECTIONS for code in re.findall(r"```
 
 
 def test_every_adapter_has_a_program():
-    assert len(PROGRAMS) == 6
+    assert len(PROGRAMS) == 7
     shown = " ".join(PROGRAMS.values())
     for name in graphbench.interop.__all__:
         assert name in shown or name == "GraphArrays", name

@@ -14,17 +14,22 @@ from graphbench.data.components.domain import domain_of
 from graphbench.data.components.exporters import Exporter
 
 
-def find_exporter(card: Card, name: str) -> Exporter:
+def find_exporter(card: Card, name: str, others: Mapping[str, str]) -> Exporter:
     """Return the exporter of a dataset's domain with a name, e.g. ``cnf``.
+
+    Args:
+        card: The card of the dataset.
+        name: Name of the format.
+        others: Formats of all domains -> their description, for the message.
 
     Raises:
         ArgumentError: If the domain has no exporter of this name.
     """
     exporters: Mapping[str, Exporter] = domain_of(card).components("exporter")
     if name not in exporters:
-        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in exporters.items())
-        there = f"there are {listed}" if exporters else f"the domain {card.domain} has none"
-        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, exporters)} ({there})")
+        known = {**others, **{short: exporter.about for short, exporter in exporters.items()}}
+        listed = "; ".join(f"{short!r}: {about}" for short, about in known.items())
+        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, known)} (known are {listed})")
     return exporters[name]
 
 
@@ -35,7 +40,16 @@ def export_samples(exporter: Exporter, card: Card, splits: Mapping[str, Samples]
         StoreError: If the folder holds files, or cannot be written.
         ArgumentError: If the format cannot hold the dataset.
     """
+    require_new_folder(folder)
+    return exporter.write(card, splits, folder)
+
+
+def require_new_folder(folder: Path) -> None:
+    """Raise an error unless a folder is new or empty.
+
+    Raises:
+        StoreError: If the folder holds files, or cannot be read.
+    """
     with clear_errors(folder, "write", "choose another folder"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise StoreError(f"{folder} is there already and not empty; give a new folder, so that no files mix")
-    return exporter.write(card, splits, folder)

@@ -1,0 +1,251 @@
+"""A folder that is ready for a hub of datasets, and back: Parquet files, a data card and Croissant metadata.
+
+===========================  ===========================================================================================
+file                         content
+===========================  ===========================================================================================
+``README.md``                data card: splits with hashes, columns, metric, trivial scores, how to regenerate the data
+``croissant.json``           metadata in the Croissant format, with the SHA-256 of every file
+``card.yaml``                the card, from which graphbench regenerates the data
+``data/<split>.parquet``     one row per graph, with the columns of :func:`graphbench.interop.to_hf`
+``hints/<split>.npz``        hints of trajectories, as the flat arrays of the store; of datasets with hints
+===========================  ===========================================================================================
+
+Nothing is sent or fetched: the folder is given to the hub's own program.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import yaml
+
+from graphbench.catalog.cards import CORE_SPLITS, Card
+from graphbench.core.arguments import checked_path
+from graphbench.core.damage import damage_named
+from graphbench.core.errors import StoreError
+from graphbench.core.files import atomic_path, file_sha256, read_json, write_json, write_text
+from graphbench.core.untrusted import require_regular
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.trajectories import Trajectories
+from graphbench.data.components.export import require_new_folder
+from graphbench.data.components.file_sources import Reader
+from graphbench.evaluation.trivial import best_floor
+from graphbench.interop.cards import card_of
+from graphbench.interop.croissant import HubFile, columns_of, croissant_of, source_address
+from graphbench.interop.huggingface import graphs_alone, samples_of_table, tables
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.loader import Splits
+
+HUB = "hub"
+ABOUT = "a folder for a hub of datasets, with Parquet files, a data card and Croissant metadata"
+METADATA, DATA_CARD, CARD = "croissant.json", "README.md", "card.yaml"
+NPZ = "application/x-npz"
+_REMEDY = "fetch the file again"
+
+
+def write_hub(
+    splits: Splits, folder: str | Path, *, names: Sequence[str] = CORE_SPLITS, url: str | None = None
+) -> list[Path]:
+    """Write a dataset into a folder that is ready for a hub of datasets, and return the written files.
+
+    Args:
+        splits: The splits of the dataset, of ``Loader(...).load()``.
+        folder: New or empty.
+        names: The splits that are written.
+        url: Address that the dataset will have; None for the address of its source.
+
+    Raises:
+        ArgumentError: If the samples of the dataset do not fit into tables: states of a series, or transformed graphs.
+        StoreError: If the folder holds files, or cannot be written.
+        MissingDependency: If ``pyarrow`` is not installed.
+    """
+    target = checked_path("folder", folder).expanduser()
+    require_new_folder(target)
+    card = splits.card
+    files: list[HubFile] = []
+    try:
+        for name in names:
+            files += _write_split(splits[name], target, name)
+        write_json(target / METADATA, croissant_of(card, files, url=url), sort_keys=False)
+        hashes = {name: splits[name].content_hash for name in names}
+        write_text(target / DATA_CARD, data_card(card, files, hashes))
+        with atomic_path(target / CARD) as aside:
+            shutil.copyfile(card.path, aside)
+    except BaseException:  # a folder that is not whole must not be sent
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    return [target / name for name in (DATA_CARD, METADATA, CARD, *(file.path for file in files))]
+
+
+def hub_reader(of: Any) -> Reader:
+    """Return a reader of a folder of :func:`write_hub`, for ``Loader(..., source=hub_reader(id), folder=...)``.
+
+    The arrays equal the exported ones bit for bit; files whose hashes differ from the metadata are refused. Labels that
+    a labeller of the card makes are made again, see :func:`read_hub` for the exported ones.
+
+    Args:
+        of: The dataset's card or id.
+    """
+    card = card_of(of)
+
+    def read(folder: Path) -> Mapping[str, Samples]:
+        return {name: graphs_alone(samples, card) for name, samples in read_hub(folder, card).items()}
+
+    return read
+
+
+def read_hub(folder: Path, card: Card) -> dict[str, Samples]:
+    """Return the samples in a folder of :func:`write_hub`, by split.
+
+    Raises:
+        StoreError: If a file is missing, damaged or not the one that the metadata name.
+        ArgumentError: If the rows are no graphs of the card.
+        MissingDependency: If ``pyarrow`` is not installed.
+    """
+    files = list(_listed(folder))
+    found = {file.split: _read_rows(folder / file.path, card) for file in files if file.encoding != NPZ}
+    for file in files:
+        if file.encoding == NPZ:
+            found[file.split] = replace(found[file.split], hints=_read_hints(folder / file.path))
+    return found
+
+
+def _write_split(split: GraphDataset, target: Path, name: str) -> Iterator[HubFile]:
+    import pyarrow.parquet
+
+    path = target / "data" / f"{name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = tables(split, hints=False)
+    first = next(parts)
+    with atomic_path(path) as aside, pyarrow.parquet.ParquetWriter(aside, first.schema) as writer:
+        writer.write_table(first)
+        for part in parts:
+            writer.write_table(part)
+    yield _described(path, target, name, len(split))
+    if split.card.hints:
+        path = target / "hints" / f"{name}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hints = _hints(split)
+        with atomic_path(path) as aside, aside.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **hints.arrays())
+        yield _described(path, target, name, len(split), NPZ)
+
+
+def _hints(split: GraphDataset) -> Trajectories:
+    numbers, hints = split.graph_numbers, split.flat.hints
+    assert hints is not None
+    if numbers is None and len(hints) == len(split):
+        return cast(Trajectories, hints)
+    return cast(Trajectories, hints.take(np.arange(len(split)) if numbers is None else numbers))
+
+
+def _described(path: Path, target: Path, split: str, samples: int, *encoding: str) -> HubFile:
+    relative = path.relative_to(target).as_posix()
+    return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), *encoding)
+
+
+def _listed(folder: Path) -> Iterator[HubFile]:
+    """Yield the files that the metadata of a folder name, after a check of their hashes."""
+    path = folder / METADATA
+    if not path.is_file():
+        raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
+    with damage_named(path, remedy=_REMEDY):
+        objects = [
+            (str(one["contentUrl"]), str(one["sha256"]), str(one["encodingFormat"]))
+            for one in read_json(path)["distribution"]
+        ]
+    for address, sha256, encoding in objects:
+        file = folder / address
+        if file.resolve().parent.parent != folder.resolve() or not file.is_file():
+            raise StoreError(f"{path} names {address!r}, which is no file of the folder; {_REMEDY}")
+        found = file_sha256(file)
+        if found != sha256:
+            raise StoreError(f"{file} has the SHA-256 {found[:12]}..., {METADATA} says {sha256[:12]}...; {_REMEDY}")
+        yield HubFile(address, file.stem, 0, file.stat().st_size, sha256, encoding)
+
+
+def _read_rows(path: Path, card: Card) -> Samples:
+    with damage_named(path, remedy=_REMEDY):
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(path)
+    return samples_of_table(table, card)
+
+
+def _read_hints(path: Path) -> Trajectories:
+    with damage_named(path, remedy=_REMEDY):
+        require_regular(path)
+        with np.load(path, allow_pickle=False) as stored:
+            return Trajectories.of_arrays({name: stored[name] for name in stored.files})
+
+
+def data_card(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str]) -> str:
+    """Return the data card of a dataset as Markdown, with the front matter that hubs read.
+
+    Args:
+        card: The card of the dataset.
+        files: Its files.
+        hashes: Split -> content hash of its samples, which regenerated data have as well.
+    """
+    return "\n".join([*_front_matter(card, files), "", *_body(card, files, hashes)]) + "\n"
+
+
+def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
+    rows = [{"split": file.split, "path": file.path} for file in files if file.encoding != NPZ]
+    spdx = card.licence.lower()
+    licence = {"license": spdx} if " " not in spdx else {"license": "other", "license_name": card.licence}
+    facts = {
+        "pretty_name": f"{card.title} ({card.address})",
+        **licence,
+        "task_categories": ["graph-ml"],
+        "tags": ["graphs", "graphbench", card.domain],
+        "configs": [{"config_name": "default", "data_files": rows}],
+    }
+    return ["---", yaml.safe_dump(facts, sort_keys=False, allow_unicode=True).rstrip(), "---"]
+
+
+def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"# {card.title}", "", card.summary, "")
+    if card.description:
+        yield from (card.description.strip(), "")
+    yield from ("## Splits", "", "| split | graphs | file | content hash | shift |", "| :-- | --: | :-- | :-- | :-- |")
+    for file in files:
+        shift = card.all_splits[file.split].shift or ""
+        yield f"| {file.split} | {file.samples:,} | `{file.path}` | `{hashes[file.split][:16]}` | {_cell(shift)} |"
+    yield from ("", "## Columns", "", "One row per graph.", "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
+    for name, _, meaning, shape in columns_of(card):
+        size = " x ".join("n" if length < 0 else str(length) for length in shape) or "one value"
+        yield f"| `{name}` | {size} | {_cell(meaning)} |"
+    yield from ("", "## Score", "", f"Models are ranked by `{card.metrics.primary}`.", "")
+    floors = {split: best_floor(card, split, card.metrics.primary) for split in hashes}
+    values = ", ".join(f"{best[1]:.4g} on {split} ({best[0]})" for split, best in floors.items() if best)
+    if values:
+        yield from (f"The best trivial predictions have {values}.", "")
+    yield from _use(card)
+    yield from ("## Source", "", f"{card.source.citation or card.source.paper}.".replace("..", "."), "")
+    yield from (f"- {deviation}" for deviation in card.source.deviations)
+    address = source_address(card)
+    yield from ("", f"Licence: {card.licence}.", *([f"Source: {address}"] if address else []))
+
+
+def _use(card: Card) -> Iterator[str]:
+    yield from ("## Use", "", "```python", "import graphbench", "from graphbench.interop import hub_reader", "")
+    yield f'splits = graphbench.Loader("{card.address}", source=hub_reader("{card.address}"), folder=".").load()'
+    yield from (
+        "```",
+        "",
+        "The same data, generated on your machine from the card instead of read from these files:",
+        "",
+    )
+    yield from ("```console", f"graphbench generate {card.address}", "```", "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,155 @@
+"""A folder for a hub: its metadata are valid Croissant for every card, and its files give the same arrays back."""
+
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import graphbench
+from graphbench.catalog.names import catalog
+from graphbench.cli import main
+from graphbench.core.errors import ArgumentError, GraphBenchError, StoreError
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.interop import hub
+from graphbench.interop.croissant import HubFile, croissant_of
+
+NAMES = (
+    "algoreas/mst_easy",
+    "algoreas/flow_easy",
+    "clutrr/gen_23",
+    "circuits/converters_5",
+    "clrs/bfs",
+    "clrs_text/bfs",
+)
+
+
+def _problems(described, tmp_path):
+    """Return what mlcroissant finds wrong in metadata."""
+    mlcroissant = pytest.importorskip("mlcroissant")
+    path = tmp_path / "croissant.json"
+    path.write_text(json.dumps(described))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        issues = mlcroissant.Dataset(jsonld=str(path)).metadata.ctx.issues
+    return [*issues.errors, *issues.warnings]
+
+
+@pytest.mark.parametrize("domain", sorted({card.domain for card in catalog().cards.values()}))
+def test_the_metadata_of_every_card_are_valid(domain, tmp_path):
+    for card in (card for card in catalog().cards.values() if card.domain == domain):
+        files = [HubFile(f"data/{name}.parquet", name, spec.count, 1, "0" * 64) for name, spec in card.splits.items()]
+        assert _problems(croissant_of(card, files, url="https://example.org"), tmp_path) == []
+
+
+def test_wrong_metadata_are_found(tmp_path):
+    described = croissant_of(graphbench.card("mst_easy"), [HubFile("data/val.parquet", "val", 1, 1, "0" * 64)])
+    del described["recordSet"][0]["field"][0]["dataType"]
+    with pytest.raises(Exception, match="dataType"):
+        _problems(described, tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_and_back_the_bytes_are_the_same(name, small, tmp_path):
+    pytest.importorskip("pyarrow")
+    splits = small(name)
+    hub.write_hub(splits, tmp_path / "hub", names=("train", "val", "test"))
+    assert (tmp_path / "hub" / "card.yaml").read_bytes() == splits.card.path.read_bytes()
+    again = hub.read_hub(tmp_path / "hub", splits.card)
+    for split, samples in again.items():
+        expected = replace(splits[split].samples, hints=splits[split].flat.hints)
+        assert samples_hash(samples.arrays()) == samples_hash(expected.arrays())
+    reader = hub.hub_reader(name)
+    loaded = graphbench.Loader(name, source=reader, folder=tmp_path / "hub", root=tmp_path / "root").load()
+    if not splits.card.hints:  # labels included
+        assert loaded.val.content_hash == splits.val.content_hash
+        return
+    for name, values in loaded.val.flat.hints.arrays().items():  # in the types that the loader gives any reader
+        np.testing.assert_array_equal(values, again["val"].hints.arrays()[name])
+
+
+def test_other_programs_read_the_folder(small, tmp_path):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    splits = small("algoreas/mst_easy")
+    hub.write_hub(splits, tmp_path, names=("val",))
+    assert _problems(json.loads((tmp_path / "croissant.json").read_text()), tmp_path) == []
+    rows = list(mlcroissant.Dataset(jsonld=str(tmp_path / "croissant.json")).records("val"))
+    assert len(rows) == len(splits.val)
+    data = splits.val[3]
+    np.testing.assert_array_equal(np.stack(list(rows[3]["val/edge_index"])), data.edge_index)
+    np.testing.assert_array_equal(rows[3]["val/weight"], data.weight)
+
+
+def test_hugging_face_reads_the_folder(small, tmp_path):
+    pytest.importorskip("datasets.features", reason="pip install 'graphbench[hf]'")
+    import datasets
+
+    splits = small("algoreas/mst_easy")
+    hub.write_hub(splits, tmp_path / "hub")
+    rows = datasets.load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(part) for name, part in rows.items()} == {name: len(splits[name]) for name in rows}
+    assert rows["test"][1]["in_tree"] == splits.test[1].in_tree.int().tolist()
+
+
+def test_a_changed_file_is_refused(small, tmp_path):
+    splits = small("algoreas/mst_easy")
+    hub.write_hub(splits, tmp_path, names=("val",))
+    file = tmp_path / "data" / "val.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match=r"val\.parquet has the SHA-256"):
+        hub.read_hub(tmp_path, splits.card)
+    metadata = tmp_path / "croissant.json"
+    metadata.write_text(
+        metadata.read_text().replace('"contentUrl": "data/val.parquet"', '"contentUrl": "../val.parquet"')
+    )
+    with pytest.raises(StoreError, match="no file of the folder"):
+        hub.read_hub(tmp_path, splits.card)
+    metadata.write_text("{}")
+    with pytest.raises(GraphBenchError, match=r"croissant\.json"):
+        hub.read_hub(tmp_path, splits.card)
+    metadata.unlink()
+    with pytest.raises(StoreError, match=r"has no croissant\.json"):
+        hub.read_hub(tmp_path, splits.card)
+
+
+def test_nothing_half_written_remains(small, tmp_path):
+    splits = small("algoreas/mst_easy")
+    with pytest.raises(GraphBenchError, match="no split"):
+        hub.write_hub(splits, tmp_path / "hub", names=("val", "nothing"))
+    assert not (tmp_path / "hub").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(StoreError, match="not empty"):
+        hub.write_hub(splits, tmp_path / "full")
+    assert (tmp_path / "full" / "file").exists()
+    splits.val.transform = lambda data: data
+    try:
+        with pytest.raises(ArgumentError, match="transform"):
+            hub.write_hub(splits, tmp_path / "hub", names=("val",))
+    finally:
+        splits.val.transform = None
+
+
+def test_the_data_card_names_hashes_columns_and_floors(small, tmp_path):
+    splits = small("algoreas/mst_easy")
+    hub.write_hub(splits, tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("---\npretty_name")
+    assert splits.test.content_hash[:16] in text
+    assert re.search(r"The best trivial predictions have .*0\.\d+ on test", text)
+    for feature in splits.card.stored_features:
+        assert f"`{feature.name}`" in text
+
+
+def test_the_command_writes_the_folder(tmp_path, capsys):
+    place = ["--root", str(tmp_path / "root"), "-o", str(tmp_path / "hub"), "--url", "https://example.org/mst"]
+    with pytest.raises(SystemExit) as end:
+        main(["export", "mst_easy", "--format", "hub", "--limit", "20", *place])
+    assert end.value.code == 0
+    assert json.loads((tmp_path / "hub" / "croissant.json").read_text())["url"] == "https://example.org/mst"
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["export", "mst_easy", "--format", "hubb", "-o", str(tmp_path / "other")])
+    assert "did you mean 'hub'" in capsys.readouterr().err
