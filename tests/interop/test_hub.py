@@ -60,6 +60,8 @@ def test_there_and_back_the_bytes_are_the_same(name, small, tmp_path):
     again = hub.read_hub(tmp_path / "hub", splits.card)
     for split, samples in again.items():
         expected = replace(splits[split].samples, hints=splits[split].flat.hints)
+        if splits.card.complete:  # no edges are stored, so their empty array has any type
+            expected = replace(expected, edges=samples.edges)
         assert samples_hash(samples.arrays()) == samples_hash(expected.arrays())
     reader = hub.hub_reader(name)
     loaded = graphbench.Loader(name, source=reader, folder=tmp_path / "hub", root=tmp_path / "root").load()
