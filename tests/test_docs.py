@@ -33,7 +33,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS / "examples" / "new_dataset"
 PLUGIN = ROOT / "tests" / "plugin_example" / "graphbench_portfolio"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "AGENTS.md",
+    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.glob("*/*.md")),
+]
 
 sys.path.insert(0, str(DOCS / "_ext"))
 (
@@ -128,7 +134,7 @@ def test_quick_measurements_are_left_out(tmp_path):
     assert [result["name"] for result in measurements.results(tmp_path)] == ["full"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "AGENTS.md"])
 def test_links_lead_to_files(name):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / name).read_text(encoding="utf-8"))
     assert links and not [link for link in links if not (ROOT / link).is_file()]
