@@ -44,6 +44,11 @@ SEARCHES = {
     "clique": "datasets/generated/algoreas-max_clique_",
     "clutrr": "datasets/clutrr.html",
     "Evaluator": "reference/evaluation.html",
+    "fine-tune": "training.html",
+    "own dataset": "own_data.html",
+    "latex": "evaluation.html",
+    "slurm": "clusters.html",
+    "roc auc": "evaluation.html",
 }
 LOOK = """() => ({
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
