@@ -44,6 +44,7 @@ from graphbench.cli.reproduce import reproduce
 from graphbench.cli.submissions import submit
 from graphbench.cli.sweep import sweep
 from graphbench.cli.training import evaluate, predict, report, train
+from graphbench.cli.transfer import transfer
 from graphbench.cli.tuning import tune
 from graphbench.cli.weights import weights
 from graphbench.core.errors import GraphBenchError
@@ -254,7 +255,20 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, sweep, evaluate, predict, tune, report, results, reproduce, leaderboard, portfolio, export):
+for command in (
+    train,
+    sweep,
+    transfer,
+    evaluate,
+    predict,
+    tune,
+    report,
+    results,
+    reproduce,
+    leaderboard,
+    portfolio,
+    export,
+):
     app.command()(command)
 app.command("import")(import_command)
 app.add_typer(labels, name="labels")

@@ -1,0 +1,138 @@
+"""The command ``transfer``: pretrain on some datasets, and adapt to others with few samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphbench.cli.options import Json, Root
+from graphbench.cli.output import echo
+from graphbench.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphbench.training.transfer import TransferPlan
+
+
+def transfer(
+    pretrain: Annotated[
+        list[str], typer.Option(help="Datasets of the pretraining (ids, aliases, groups, globs); may be repeated.")
+    ],
+    adapt: Annotated[
+        list[str], typer.Option(help="Datasets that the model is adapted to, each left out of its own pretraining.")
+    ],
+    model: Annotated[str, typer.Option(help="Name of a configuration in baselines/, or a YAML file.")],
+    adapt_model: Annotated[
+        str | None,
+        typer.Option(help="Configuration of the adaptation; its processor has the same shape.", show_default="--model"),
+    ] = None,
+    shots: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Labelled samples; 0 scores the pretrained model as it is.")
+    ] = "0,10,100,1000",
+    seed: Annotated[list[int] | None, typer.Option(help="Seed; may be repeated.", show_default="0, 1 and 2")] = None,
+    pretrain_steps: Annotated[
+        int | None, typer.Option(min=1, help="Optimizer steps of the pretraining.", show_default="the configuration's")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Optimizer steps of an adaptation.", show_default="the configuration's")
+    ] = None,
+    freeze: Annotated[
+        list[str] | None,
+        typer.Option(help="Kind of parts that are not adapted, such as `processor`; may be repeated."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
+    ] = None,
+    val_limit: Annotated[
+        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
+    ] = None,
+    evaluate: Annotated[str, typer.Option(help="Splits to score; the first one is drawn.")] = "test",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a key of both configurations; may be repeated.")
+    ] = None,
+    adapt_set: Annotated[
+        list[str] | None, typer.Option("--adapt-set", help="Override a key of the adaptation; may be repeated.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the runs and results.")] = Path("transfer"),
+    device: Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `cuda:<number>`.")] = "auto",
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Pretrain a model on some datasets, adapt it to others with few labelled samples, and compare with no pretraining.
+
+    For every dataset, number of samples and seed, two models with one configuration are trained on the same samples
+    for the same steps: from the pretrained weights, and from scratch. The folder gets `transfer.json`, `transfer.md`
+    and `transfer.svg`. The same command goes on after an interruption.
+
+    Example: `graphbench transfer --pretrain 'algoreas/*_easy' --adapt mst_easy --adapt bridges_easy --model gin_small`
+    """
+    from graphbench.training.overrides import pair_of
+
+    given: dict[str, Any] = {
+        "pretrain": tuple(pretrain),
+        "adapt": tuple(name for word in adapt for name in word.split(",")),
+        "model": model,
+        "adapt_model": adapt_model,
+        "shots": _numbers(shots),
+        "seeds": tuple(seed or (0, 1, 2)),
+        "pretrain_steps": pretrain_steps,
+        "steps": steps,
+        "freeze": tuple(freeze or ()),
+        "limit": limit,
+        "val_limit": val_limit,
+        "evaluate": tuple(evaluate.split(",")),
+        "set": dict(pair_of(word) for word in set_ or ()),
+        "adapt_set": dict(pair_of(word) for word in adapt_set or ()),
+    }
+    plan = _plan(given)
+    _run(plan, output, root, device, as_json)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no list of numbers such as 0,10,100", param_hint="--shots") from None
+
+
+def _plan(given: dict[str, Any]) -> TransferPlan:
+    from pydantic import ValidationError
+
+    from graphbench.core.validation import explain
+    from graphbench.training.transfer import TransferPlan
+
+    try:
+        return TransferPlan.model_validate(given)
+    except ValidationError as error:
+        raise ConfigError(explain(error, TransferPlan, where="the transfer")) from error
+
+
+def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
+    from graphbench.cli.printing import print_json, print_line
+    from graphbench.core.files import write_json, write_text
+    from graphbench.reports.plots import inline_svg
+    from graphbench.reports.transfer import transfer_figure, transfer_table
+    from graphbench.training.transfer import run_transfer, targets_of
+
+    targets = targets_of(plan)
+    runs = len(targets) * len(plan.seeds) * sum(1 if shots == 0 else 2 for shots in plan.shots)
+    split = plan.evaluate[0]
+    results = []
+    for one in run_transfer(plan, output, root, device):
+        results.append(one)
+        facts = {"plan": plan.model_dump(), "results": [result.to_dict() for result in results]}
+        write_json(output / "transfer.json", facts, sort_keys=False)
+        if not as_json:
+            score = f"{one.scores[split]:.4g}" if split in one.scores else one.note or f"no score on {split}"
+            words = f"{one.dataset}, n = {one.shots:,}, seed {one.seed}, {one.start}: {score}"
+            print_line(f"{len(results)} of {runs}: {words}")
+    table = transfer_table(results, split)
+    write_text(output / "transfer.md", table)
+    title = f"Score on {split} over the number of labelled samples"
+    write_text(output / "transfer.svg", inline_svg(transfer_figure(results, split), title))
+    if as_json:
+        print_json([result.to_dict() for result in results])
+        return
+    echo(f"\n{table}")
+    print_line(f"results, table and curves: {output}", "dim")

@@ -1,0 +1,98 @@
+"""The result of a transfer plan as a table and as curves over the number of labelled samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphbench.catalog.names import card as find_card
+from graphbench.evaluation.metrics.registry import METRICS
+from graphbench.reports.plots import COLOURS, add_legend, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from graphbench.training.transfer import Adapted
+
+_LEVEL = 0.975  # quantile of Student's t: two-sided 95 %
+_WORDS = {"pretrained": "pretrained, then adapted", "scratch": "from scratch"}
+Curve = Mapping[int, Sequence[float]]  # shots -> score of every seed
+
+
+def curves_of(results: Iterable[Adapted], split: str) -> dict[str, dict[str, dict[int, list[float]]]]:
+    """Return dataset -> start -> shots -> scores on a split, one per seed."""
+    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    for one in results:
+        by_shots = found.setdefault(one.dataset, {}).setdefault(one.start, {}).setdefault(one.shots, [])
+        if split in one.scores:
+            by_shots.append(one.scores[split])
+    return found
+
+
+def transfer_table(results: Sequence[Adapted], split: str) -> str:
+    """Return a Markdown table: a row per dataset, a column per number of samples, pretrained beside from scratch.
+
+    A cell has the mean over the seeds and, from three seeds on, half the width of Student's 95 % interval.
+    """
+    curves = curves_of(results, split)
+    shots = sorted({one.shots for one in results})
+    lines = [
+        "| dataset | metric | start | " + " | ".join(f"n = {count:,}" for count in shots) + " |",
+        "| :-- | :-- | :-- |" + " --: |" * len(shots),
+    ]
+    for dataset, starts in curves.items():
+        metric = find_card(dataset).metrics.primary
+        for start, by_shots in starts.items():
+            cells = [_cell(by_shots.get(count, [])) for count in shots]
+            lines.append(f"| {dataset} | {metric} | {_WORDS[start]} | " + " | ".join(cells) + " |")
+    notes = dict.fromkeys(f"- {one.dataset}, n = {one.shots}: {one.note}" for one in results if one.note)
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+
+
+def half_width(scores: Sequence[float]) -> float | None:
+    """Return half the width of Student's 95 % interval of a mean; None below three scores."""
+    if len(scores) < 3:
+        return None
+    from scipy.special import stdtrit
+
+    return float(stdtrit(len(scores) - 1, _LEVEL)) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
+
+
+def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:
+    """Return the curves of all datasets, one panel each: mean score over the number of samples, with intervals."""
+    curves = curves_of(results, split)
+    columns = min(len(curves), 4)
+    rows = -(-len(curves) // columns)
+    figure, axes = new_figure(len(curves), (3.2 * columns + 2.2, 2.8 * rows), columns)
+    for panel, (dataset, starts) in zip(axes, curves.items(), strict=True):
+        card = find_card(dataset)
+        better = "higher" if METRICS[card.metrics.primary].higher_is_better else "lower"
+        for colour, (start, by_shots) in zip(COLOURS, starts.items(), strict=False):
+            _draw(panel, by_shots, colour, _WORDS[start])
+        panel.set_xscale("symlog", linthresh=1)
+        panel.set_title(card.address, fontsize=9)
+        panel.set_xlabel("labelled samples")
+        panel.set_ylabel(f"{card.metrics.primary} ({better} is better)")
+    add_legend(figure, axes)
+    return figure
+
+
+def _draw(panel: object, by_shots: Curve, colour: str, label: str) -> None:
+    points = [
+        (count, float(np.mean(scores)), half_width(scores) or 0.0) for count, scores in by_shots.items() if scores
+    ]
+    if points:
+        shots, means, halves = zip(*sorted(points), strict=True)
+        panel.errorbar(  # type: ignore[attr-defined]
+            shots, means, yerr=halves, color=colour, marker="o", markersize=3.5, linewidth=1.2, capsize=2, label=label
+        )
+
+
+def _cell(scores: Sequence[float]) -> str:
+    if not scores:
+        return "-"
+    half = half_width(scores)
+    return f"{np.mean(scores):.4g}" + ("" if half is None else f" ± {half:.2g}")

@@ -1,0 +1,245 @@
+"""The transfer protocol: train a model on some datasets, then adapt it to another one with few labelled samples.
+
+For every dataset of the plan, every number of samples ("shots") and every seed two models are trained with the same
+configuration, steps and samples: one starts from the pretrained weights, the other one, the specialist, from scratch.
+A dataset that is adapted to is left out of its own pretraining. With 0 shots the pretrained model is scored as it is,
+which needs a pretrained dataset with the same inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from graphbench.catalog.names import card as find_card
+from graphbench.catalog.names import catalog
+from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.validation import StrictModel
+from graphbench.loader import Loader
+from graphbench.records.classes import core_seconds
+from graphbench.records.record import RunRecord
+from graphbench.training.config import RunConfig, load_config
+from graphbench.training.evaluate import evaluate_run
+from graphbench.training.folders import run_name
+from graphbench.training.run import train
+
+logger = logging.getLogger(__name__)
+
+Start = Literal["pretrained", "scratch"]
+STARTS: tuple[Start, ...] = ("pretrained", "scratch")
+_DIGITS = 8
+
+
+class TransferPlan(StrictModel):
+    """What is pretrained on what, and adapted to what.
+
+    Attributes:
+        pretrain: Ids, aliases, groups or globs of the datasets of the pretraining.
+        adapt: Those of the datasets that the model is adapted to, one after the other.
+        model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file.
+        adapt_model: The configuration of the adaptation, whose processor has the same shape; None for ``model``.
+        shots: Numbers of labelled samples; 0 scores the pretrained model as it is.
+        seeds: Seeds of pretraining and adaptation.
+        pretrain_steps: Optimizer updates of the pretraining; None for the configuration's.
+        steps: Optimizer updates of an adaptation; None for the configuration's.
+        freeze: Kinds of parts that the adaptation does not train.
+        limit: First samples of every split that are used; None for all.
+        val_limit: Most samples that models are validated on; None for all.
+        evaluate: Splits that are scored.
+        set: Changes of both configurations.
+        adapt_set: Further changes of the configuration of the adaptation, of both starts.
+    """
+
+    pretrain: tuple[str, ...] = Field(min_length=1)
+    adapt: tuple[str, ...] = Field(min_length=1)
+    model: str
+    adapt_model: str | None = None
+    shots: tuple[int, ...] = (0, 10, 100, 1000)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    pretrain_steps: int | None = Field(None, gt=0)
+    steps: int | None = Field(None, gt=0)
+    freeze: tuple[str, ...] = ()
+    limit: int | None = Field(None, gt=0)
+    val_limit: int | None = Field(None, gt=0)
+    evaluate: tuple[str, ...] = ("test",)
+    set: dict[str, Any] = Field(default_factory=dict)
+    adapt_set: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("shots")
+    @classmethod
+    def _counts(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value or min(value) < 0:
+            raise ValueError("numbers of samples are 0 or more")
+        return tuple(sorted(set(value)))
+
+    def digits(self, names: Sequence[str], seed: int) -> str:
+        """Return digits that change with every setting of the pretraining on some datasets."""
+        facts = [list(names), self.model, self.pretrain_steps, self.limit, self.val_limit, self.set, seed]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """One model after its adaptation.
+
+    Attributes:
+        dataset: Address of the dataset that it was adapted to.
+        shots: Labelled samples that it was adapted with.
+        seed: Seed of pretraining and adaptation.
+        start: Whether it started from the pretrained weights or from scratch.
+        pretrained_on: Addresses of the datasets of the pretraining; none for scratch.
+        scores: Split -> score by the metric that ranks models; empty where nothing could be scored.
+        core_seconds: Processor seconds of its training, the pretraining's included; None where they are unknown.
+        folder: Folder of the run; empty for 0 shots.
+        note: Why there is no score, or nothing.
+    """
+
+    dataset: str
+    shots: int
+    seed: int
+    start: Start
+    pretrained_on: tuple[str, ...]
+    scores: dict[str, float]
+    core_seconds: float | None
+    folder: str = ""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON values."""
+        return asdict(self)
+
+
+def sources_of(plan: TransferPlan, dataset: str) -> tuple[str, ...]:
+    """Return the addresses of the datasets that a model for a dataset is pretrained on: all but this one.
+
+    Raises:
+        UnknownDataset: If a dataset is not registered.
+        ConfigError: If nothing is left.
+    """
+    names = tuple(name for name in _addresses(plan.pretrain) if name != dataset)
+    if not names:
+        raise ConfigError(f"nothing is left to pretrain on for {dataset}; name another dataset with --pretrain")
+    return names
+
+
+def targets_of(plan: TransferPlan) -> tuple[str, ...]:
+    """Return the addresses of the datasets that models are adapted to, after a check of all configurations.
+
+    Raises:
+        UnknownDataset: If a dataset is not registered.
+        UnknownModel: If a domain has no configuration of a name.
+        ConfigError: If a setting is refused, or nothing is left to pretrain on.
+    """
+    targets = _addresses(plan.adapt)
+    for name in targets:
+        for source in sources_of(plan, name):
+            load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
+        adapt_config(plan, name, 0, 0)
+    return targets
+
+
+def run_transfer(plan: TransferPlan, output: Path, root: Path | None = None, device: str = "auto") -> Iterator[Adapted]:
+    """Yield the adapted models of a plan, as they are trained; finished runs of the same folder are kept.
+
+    Args:
+        plan: The plan.
+        output: Folder of the runs.
+        root: Folder of the datasets; None for the default root.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
+
+    Raises:
+        GraphBenchError: As :func:`graphbench.train` raises.
+    """
+    runs = _Runs(plan, output, root, device)
+    for name in targets_of(plan):
+        for seed in plan.seeds:
+            names, folder = runs.pretrained(name, seed)
+            for shots in plan.shots:
+                if shots == 0:
+                    yield runs.unadapted(name, names, seed, folder)
+                    continue
+                for start in STARTS:
+                    yield runs.adapted(name, names, seed, shots, start, folder)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of a plan in their folder."""
+
+    plan: TransferPlan
+    output: Path
+    root: Path | None
+    device: str
+
+    def pretrained(self, name: str, seed: int) -> tuple[tuple[str, ...], Path]:
+        """Train on all datasets but one, and return their addresses and the folder of the run."""
+        plan, names = self.plan, sources_of(self.plan, name)
+        folder = self.output / "pretrained" / f"{plan.digits(names, seed)}-seed{seed}"
+        chosen: Any = names[0] if len(names) == 1 else list(names)
+        how: dict[str, Any] = {"steps": plan.pretrain_steps, "seed": seed, "overrides": plan.set, **self._common()}
+        train(chosen, plan.model, output=folder, evaluate="val", **how)
+        return names, folder
+
+    def adapted(
+        self, name: str, names: tuple[str, ...], seed: int, shots: int, start: Start, pretrained: Path
+    ) -> Adapted:
+        """Train on some samples of a dataset, from the pretrained weights or from scratch, and score the model."""
+        plan, begun = self.plan, start == "pretrained"
+        place = self.output / "adapted" / Path(*name.replace(":", "-").split("/"))
+        config = adapt_config(plan, name, shots, seed)
+        words = (pretrained.name, *plan.freeze) if begun else ()
+        folder = place / "-".join([start, *words, f"n{shots}", run_name(config)])
+        how: dict[str, Any] = {"steps": plan.steps, "seed": seed, "overrides": _changes(plan, shots), **self._common()}
+        if begun:
+            how |= {"init_from": pretrained, "freeze": plan.freeze}
+        model = plan.adapt_model or plan.model
+        record: RunRecord = train(name, model, output=folder, evaluate=list(plan.evaluate), **how).record
+        metric = find_card(name).metrics.primary
+        scores = {split: float(values[metric]) for split, values in record.scores.items() if metric in values}
+        return Adapted(name, shots, seed, start, names if begun else (), scores, core_seconds(record), str(folder))
+
+    def unadapted(self, name: str, names: tuple[str, ...], seed: int, folder: Path) -> Adapted:
+        """Return the scores of a pretrained model on a dataset that it was not adapted to."""
+        data = Loader(name, limit=self.plan.limit, root=self.root, progress=False).load(())
+        scores: dict[str, float] = {}
+        note = ""
+        try:
+            found = evaluate_run(folder, list(self.plan.evaluate), data=data, device=self.device, progress=False)
+            scores = {split: float(score.primary) for split, score in found.items()}
+        except (CheckpointError, ConfigError) as error:
+            logger.info("%s", error)
+            note = "no score without adaptation, as the pretrained model has no encoders and decoders of this dataset"
+        return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note)
+
+    def _common(self) -> dict[str, Any]:
+        plan = self.plan
+        limits = {"limit": plan.limit, "val_limit": plan.val_limit}
+        return {**limits, "root": self.root, "device": self.device, "progress": False}
+
+
+def _addresses(words: Sequence[str]) -> tuple[str, ...]:
+    known = catalog()
+    return tuple(dict.fromkeys(known.card(id_).address for id_ in known.resolve(list(words))))
+
+
+def adapt_config(plan: TransferPlan, name: str, shots: int, seed: int) -> RunConfig:
+    """Return the configuration of an adaptation from scratch.
+
+    Raises:
+        UnknownModel: If the dataset's domain has no configuration of the name.
+        ConfigError: If a setting is refused.
+    """
+    how: dict[str, Any] = {"steps": plan.steps, "seed": seed, "limit": plan.limit, "overrides": _changes(plan, shots)}
+    return load_config(name, plan.adapt_model or plan.model, family=find_card(name).family, **how)
+
+
+def _changes(plan: TransferPlan, shots: int) -> dict[str, Any]:
+    limit = {"training.train_limit": shots} if shots else {}
+    return {**plan.set, **plan.adapt_set, **limit}
