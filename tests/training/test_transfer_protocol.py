@@ -1,0 +1,127 @@
+"""The transfer protocol: what is left out, what both starts share, what is kept, and what cannot be scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphbench.cli import main
+from graphbench.core.errors import ConfigError
+from graphbench.records.files import read_record
+from graphbench.reports.transfer import half_width, transfer_figure, transfer_table
+from graphbench.training import transfer
+from graphbench.training.transfer import Adapted, TransferPlan, run_transfer, sources_of
+
+SMALL = {"model.hidden": 8, "model.layers": 1, "training.batch_size": 8}
+
+
+def _plan(**changes) -> TransferPlan:
+    settings = {
+        "pretrain": ("bridges_easy", "mst_easy"), "adapt": ("mst_easy",), "model": "gin_small", "shots": (0, 4),
+        "seeds": (0,), "pretrain_steps": 3, "steps": 2, "limit": 20, "set": SMALL,
+    }  # fmt: skip
+    return TransferPlan.model_validate({**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("transfer")
+    return list(run_transfer(_plan(), folder / "runs", folder / "data")), folder
+
+
+def test_a_dataset_is_left_out_of_its_own_pretraining():
+    assert sources_of(_plan(), "algoreas/mst_easy") == ("algoreas/bridges_easy",)
+    assert len(sources_of(_plan(), "algoreas/flow_easy")) == 2
+    with pytest.raises(ConfigError, match="nothing is left"):
+        sources_of(_plan(pretrain=("mst_easy",)), "algoreas/mst_easy")
+
+
+def test_both_starts_have_the_same_samples_and_steps(results):
+    found, _ = results
+    assert [(one.shots, one.start) for one in found] == [(0, "pretrained"), (4, "pretrained"), (4, "scratch")]
+    begun, scratch = (read_record(Path(one.folder) / "record.json") for one in found[1:])
+    for record in (begun, scratch):
+        assert record.config["training"]["train_limit"] == 4
+        assert record.steps == 2
+    assert begun.protocol == "fine_tuned"
+    assert scratch.protocol is None
+    assert begun.data_hashes == scratch.data_hashes
+    assert found[1].core_seconds > begun.cpu_seconds  # the pretraining counts
+
+
+def test_other_outputs_cannot_be_scored_without_adaptation(results):
+    found, _ = results
+    assert found[0].scores == {}
+    assert "no encoders and decoders" in found[0].note
+
+
+def test_the_same_task_is_scored_without_adaptation(results):
+    _, folder = results
+    plan = _plan(pretrain=("bridges_easy",), adapt=("bridges_medium",), shots=(0,))
+    (only,) = run_transfer(plan, folder / "other", folder / "data")
+    assert 0 <= only.scores["test"] <= 1
+    assert not only.note
+
+
+def test_finished_runs_are_kept(results, monkeypatch):
+    found, folder = results
+    seen = []
+    original = transfer.train
+
+    def counted(*arguments, **options):
+        before = {path: path.stat().st_mtime_ns for path in Path(options["output"]).glob("best.safetensors")}
+        result = original(*arguments, **options)
+        seen.append(
+            before == {path: path.stat().st_mtime_ns for path in Path(options["output"]).glob("best.safetensors")}
+        )
+        return result
+
+    monkeypatch.setattr(transfer, "train", counted)
+    again = list(run_transfer(_plan(), folder / "runs", folder / "data"))
+    assert [one.scores for one in again] == [one.scores for one in found]
+    assert len(seen) == 3
+    assert all(seen)
+
+
+def test_wrong_plans_are_refused_before_training(tmp_path):
+    with pytest.raises(ConfigError, match="hidden"):
+        list(run_transfer(_plan(set={"model.hidden": -1}), tmp_path, tmp_path))
+    with pytest.raises(ValueError, match="0 or more"):
+        _plan(shots=(-1,))
+    assert not list(tmp_path.iterdir())
+
+
+def _adapted(start, shots, seed, score) -> Adapted:
+    return Adapted("algoreas/mst_easy", shots, seed, start, (), {"test": score}, 1.0)
+
+
+def test_the_table_has_means_and_intervals():
+    scores = (0.5, 0.6, 0.7)
+    results = [_adapted("pretrained", 10, seed, score) for seed, score in enumerate(scores)]
+    results.append(_adapted("scratch", 10, 0, 0.25))
+    assert half_width(scores) == pytest.approx(4.302653 * 0.1 / 3**0.5, rel=1e-5)  # Student's t, 2 degrees of freedom
+    table = transfer_table(results, "test")
+    assert "| pretrained, then adapted | 0.6 ± 0.25 |" in table
+    assert "| from scratch | 0.25 |" in table
+    figure = transfer_figure(results, "test")
+    assert figure.axes[0].get_title() == "algoreas/mst_easy"
+    assert len(figure.axes[0].containers) == 2
+
+
+def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
+    words = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
+    sizes = ["--shots", "4", "--seed", "0", "--pretrain-steps", "2", "--steps", "2", "--limit", "20", *words]
+    place = ["--root", str(tmp_path / "data"), "-o", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as end:
+        main(["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", *sizes, *place])
+    assert end.value.code == 0
+    assert "2 of 2: algoreas/mst_easy, n = 4, seed 0, scratch" in capsys.readouterr().out
+    assert len(json.loads((tmp_path / "out" / "transfer.json").read_text())["results"]) == 2
+    assert "<svg" in (tmp_path / "out" / "transfer.svg").read_text()
+    with pytest.raises(SystemExit) as end:
+        main(
+            ["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", "--shots", "few"]
+        )
+    assert end.value.code == 2
