@@ -69,20 +69,37 @@ def score_predictions(
 
 
 def stated_cost(
-    seconds: float | None, cpu_seconds: float | None, memory: float | None, cpu: str | None, gpu: str | None
+    file: Path | None,
+    seconds: float | None,
+    cpu_seconds: float | None,
+    memory: float | None,
+    cpu: str | None,
+    gpu: str | None,
 ) -> StatedCost | None:
     """Return the stated cost of a training; None where nothing is stated.
 
     Args:
+        file: The file of a measured cost.
         seconds: Time on the clock.
         cpu_seconds: Processor time.
         memory: Peak memory in MB.
         cpu: Name of the processor.
         gpu: Name of the GPU.
+
+    Raises:
+        ResultError: If the file holds no cost, or other options state the cost too.
     """
+    from graphbench.core.errors import ResultError
     from graphbench.records.stated import StatedCost, stated_machine
 
-    if (seconds, cpu_seconds, memory, cpu, gpu) == (None,) * 5:
+    nothing_else = (seconds, cpu_seconds, memory, cpu, gpu) == (None,) * 5
+    if file is not None:
+        if not nothing_else:
+            raise ResultError(
+                "--cost gives a measured cost; leave --train-seconds, --cpu-seconds, --memory, --cpu and --gpu out"
+            )
+        return StatedCost.load(file)
+    if nothing_else:
         return None
     peak = None if memory is None else round(1e6 * memory)
     return StatedCost(seconds, cpu_seconds, peak_memory_bytes=peak, hardware=stated_machine(cpu, gpu))

@@ -195,6 +195,15 @@ def evaluate(
             min=0, help="Number of trained parameters of your model, for the record.", show_default="not stated"
         ),
     ] = None,
+    cost: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The measured cost of the training, for the record: a file that `cost.save(FILE)` wrote after `with "
+            "graphbench.measure() as cost:`. The five options below state the cost instead.",
+            show_default="not stated",
+        ),
+    ] = None,
     train_seconds: Annotated[
         float | None,
         typer.Option(min=0, help="Training time in seconds, for the record.", show_default="not stated"),
@@ -307,7 +316,7 @@ def evaluate(
             notes,
             protocol=protocol,
             deterministic=deterministic,
-            cost=stated_cost(train_seconds, cpu_seconds, memory, cpu, gpu),
+            cost=stated_cost(cost, train_seconds, cpu_seconds, memory, cpu, gpu),
             untrained=untrained,
         )
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}

@@ -47,6 +47,9 @@ def transfer(
     val_limit: Annotated[
         int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
     ] = None,
+    eval_limit: Annotated[
+        int | None, typer.Option(min=1, help="Score at most N samples of each split.", show_default="all")
+    ] = None,
     evaluate: Annotated[str, typer.Option(help="Splits to score; the first one is drawn.")] = "test",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a key of both configurations; may be repeated.")
@@ -81,6 +84,7 @@ def transfer(
         "freeze": tuple(freeze or ()),
         "limit": limit,
         "val_limit": val_limit,
+        "eval_limit": eval_limit,
         "evaluate": tuple(evaluate.split(",")),
         "set": dict(pair_of(word) for word in set_ or ()),
         "adapt_set": dict(pair_of(word) for word in adapt_set or ()),

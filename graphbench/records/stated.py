@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ResultError
+from graphbench.core.files import read_json, write_json
 from graphbench.data.build.limits import limited_parameter
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.evaluation.score import Score, replicates_of
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 
 NOTHING_TRAINED = "nothing was trained"
+_MOST_CORES = 4096  # of a machine that is not described
+_TOLERANCE = 1.05  # of the clocks
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 
 
@@ -57,6 +61,48 @@ class StatedCost:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
                 raise ResultError(f"{name} is {value!r:.80}; give a number that is not negative")
+        self.require_plausible()
+
+    def require_plausible(self) -> None:
+        """Refuse more processor time than the processors of the machine have in the time on the clock.
+
+        Raises:
+            ResultError: With both times.
+        """
+        if not self.wall_seconds or self.cpu_seconds is None:
+            return
+        cores = self.hardware.get("cores")
+        known = isinstance(cores, int) and cores > 0
+        most = self.wall_seconds * (cores if known else _MOST_CORES) * _TOLERANCE + 1.0  # type: ignore[operator]
+        if self.cpu_seconds > most:
+            machine = f"the {cores} cores of the machine" if known else f"{_MOST_CORES:,} cores"
+            raise ResultError(
+                f"cpu_seconds is {self.cpu_seconds:g}, more than {machine} have in wall_seconds = "
+                f"{self.wall_seconds:g}; give the processor time of all cores together, and the time on the clock"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write the cost to a JSON file, which ``graphbench evaluate --cost`` reads.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        write_json(Path(path), asdict(self), sort_keys=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> StatedCost:
+        """Return the cost in a file of :meth:`save`.
+
+        Raises:
+            ResultError: If the file cannot be read, or a value is refused.
+        """
+        content = read_json(Path(path), ResultError, "write it with cost.save(path)")
+        known = {one.name for one in fields(cls)}
+        if not isinstance(content, dict) or not content.keys() <= known:
+            raise ResultError(f"{path} holds no cost of a training; write it with cost.save(path)")
+        if not isinstance(content.get("hardware", {}), dict):
+            raise ResultError(f"{path}: hardware is {content['hardware']!r:.80}, not a mapping; write the file again")
+        return cls(**content)
 
 
 def stated_machine(cpu: str | None, gpu: str | None, gpus: int = 1) -> dict[str, str | int | float | None]:
@@ -193,6 +239,10 @@ def _cost_fields(stated: Stated) -> dict[str, Any]:
     cost = stated.cost
     if cost is None:
         return {"wall_seconds": 0.0, "cpu_seconds": 0.0} if stated.untrained else {}
+    if not stated.untrained and 0 in (cost.wall_seconds, cost.cpu_seconds):
+        raise ResultError(
+            "a training of 0 seconds is stated; give its time, or say that nothing was trained (untrained)"
+        )
     found = {
         "hardware": dict(cost.hardware),
         "wall_seconds": cost.wall_seconds,

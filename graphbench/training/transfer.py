@@ -52,6 +52,7 @@ class TransferPlan(StrictModel):
         freeze: Kinds of parts that the adaptation does not train.
         limit: First samples of every split that are used; None for all.
         val_limit: Most samples that models are validated on; None for all.
+        eval_limit: Most samples of every scored split; None for all.
         evaluate: Splits that are scored.
         set: Changes of both configurations.
         adapt_set: Further changes of the configuration of the adaptation, of both starts.
@@ -68,6 +69,7 @@ class TransferPlan(StrictModel):
     freeze: tuple[str, ...] = ()
     limit: int | None = Field(None, gt=0)
     val_limit: int | None = Field(None, gt=0)
+    eval_limit: int | None = Field(None, gt=0)
     evaluate: tuple[str, ...] = ("test",)
     set: dict[str, Any] = Field(default_factory=dict)
     adapt_set: dict[str, Any] = Field(default_factory=dict)
@@ -207,7 +209,8 @@ class _Runs:
 
     def unadapted(self, name: str, names: tuple[str, ...], seed: int, folder: Path) -> Adapted:
         """Return the scores of a pretrained model on a dataset that it was not adapted to."""
-        data = Loader(name, limit=self.plan.limit, root=self.root, progress=False).load(())
+        most = self.plan.eval_limit or self.plan.limit
+        data = Loader(name, limit=most, root=self.root, progress=False).load(())
         scores: dict[str, float] = {}
         note = ""
         try:
@@ -220,7 +223,7 @@ class _Runs:
 
     def _common(self) -> dict[str, Any]:
         plan = self.plan
-        limits = {"limit": plan.limit, "val_limit": plan.val_limit}
+        limits = {"limit": plan.limit, "val_limit": plan.val_limit, "eval_limit": plan.eval_limit}
         return {**limits, "root": self.root, "device": self.device, "progress": False}
 
 

@@ -127,6 +127,41 @@ def test_a_time_on_the_clock_alone_says_nothing_of_processors(splits, score):
             StatedCost(cpu_seconds=wrong)
 
 
+def test_more_processor_time_than_the_machine_has_is_refused(splits, score):
+    machine = {"cores": 2, "device": "cpu"}
+    assert StatedCost(10.0, 20.0, hardware=machine).cpu_seconds == 20.0
+    with pytest.raises(ResultError, match="cpu_seconds is 40, more than the 2 cores"):
+        StatedCost(10.0, 40.0, hardware=machine)
+    with pytest.raises(ResultError, match="more than 4,096 cores have in wall_seconds = 1"):
+        StatedCost(1.0, 5000.0)
+    with pytest.raises(ResultError, match="0 seconds"):
+        graphbench.RunRecord.from_scores(
+            {"test": splits["test"]}, {"test": score}, model="mine", cost=StatedCost(0.0, 0.0)
+        )
+
+
+def test_a_measured_cost_goes_to_the_command_line_in_a_file(splits, score, tmp_path):
+    with graphbench.measure() as cost:
+        sum(range(300_000))
+    cost.save(tmp_path / "cost.json")
+    assert StatedCost.load(tmp_path / "cost.json") == cost
+    np.save(tmp_path / "test.npy", np.concatenate([graph.y.numpy() for graph in splits["test"]]).astype(float))
+    root = splits["test"].path.parents[2]
+    place = (
+        f"--predictions {tmp_path / 'test.npy'} --splits test --limit 40 --root {root} --records {tmp_path / 'records'}"
+    )
+    line = f"evaluate {ID} {place} --model-name mine --cost {tmp_path / 'cost.json'}"
+    main(line.split())
+    (record,) = load_records(records=tmp_path / "records")
+    assert record.cpu_seconds == cost.cpu_seconds and record.threads == cost.threads
+    with pytest.raises(SystemExit):
+        main([*line.split(), "--train-seconds", "3"])
+    for text in ("[]", '{"seconds": 3}', '{"hardware": 3}', '{"cpu_seconds": -1}', "{"):
+        (tmp_path / "cost.json").write_text(text)
+        with pytest.raises(ResultError):
+            StatedCost.load(tmp_path / "cost.json")
+
+
 # ------------------------------------------------------------------------------------------- further metrics
 
 
