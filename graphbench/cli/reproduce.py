@@ -59,8 +59,8 @@ def reproduce(
     """Obtain recorded results again and compare: the same configuration, data, seeds and budget.
 
     On a processor of the same kind the scores, curves and weights of a repeated run have the same bits. Elsewhere
-    every score is compared with the 95 % interval of the recorded one. The exit code is 1 if a score is different, or
-    a run failed.
+    every score is compared with the 95 % interval of the recorded one. The exit code is 1 if a score is
+    different, or a record could not be repeated.
 
     Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10`
     """
@@ -220,7 +220,7 @@ def _print_table(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]],
     counts = [f"{counted(len(outcomes) - failed, 'record')} repeated"]
     counts += [f"{kept} of them earlier (--again repeats them)"] if kept else []
     counts += [f"{failed} not repeated"] if failed else []
-    print_line(f"\n{', '.join(counts)}; every split stands in {output}", "dim")
+    print_line(f"\n{', '.join(counts)}; the files in {output} have the scores of all splits", "dim")
     if changes:
         print_line(f"other than in the records: {'; '.join(changes)}", "dim")
 

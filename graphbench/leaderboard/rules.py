@@ -102,10 +102,21 @@ RULES: tuple[tuple[str, str], ...] = (
         "with the most datasets keeps the name, unmodified ones first, and the others have digits behind it.",
     ),
     (
+        "Names",
+        "Eight digits behind a name, as in gin [9d722af7], tell two configurations of that name apart. The digits are "
+        "a hash of the settings: the same settings have the same digits on every page.",
+    ),
+    (
+        "All splits",
+        "A dash says that the model has no score on the whole split. It may have one on a part of the split, which "
+        "stands in the table of its samples, where a table of that part is shown.",
+    ),
+    (
         "Cost",
         "Means over the runs of a row, on the devices named beside them. Training time leaves data generation out; "
-        "peak memory is the memory of the process, or of the GPU if one was used. Times of different devices are not "
-        "comparable.",
+        "peak memory is the memory of the process, or of the GPU if one was used; graphs/s are training samples per "
+        "second. Budget is what the run was given, in optimizer steps and samples per step, and graphbench is the "
+        "version that made the record. Times of different devices are not comparable.",
     ),
 )
 """(heading, text) of every rule."""

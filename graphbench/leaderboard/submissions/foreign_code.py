@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import ResultError
 from graphbench.core.files import file_sha256
 from graphbench.core.processes.isolated import IsolationLimits, run_isolated
@@ -115,6 +117,18 @@ def _shuffled(array: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
             break
         found = np.roll(found, 1)
     return found.reshape(array.shape)
+
+
+def numbers_in(weights: Path) -> int:
+    """Return how many numbers the tensors of a file of weights hold.
+
+    Raises:
+        StoreError: If the file is damaged.
+    """
+    from safetensors import safe_open
+
+    with damage_named(weights, remedy="write it again"), safe_open(weights, framework="numpy") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 (no mapping)
 
 
 def _metadata_of(weights: Path) -> dict[str, str] | None:

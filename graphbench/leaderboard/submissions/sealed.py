@@ -33,7 +33,7 @@ from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
-from graphbench.leaderboard.submissions.foreign_code import scores_of_code
+from graphbench.leaderboard.submissions.foreign_code import numbers_in, scores_of_code
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
 from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged, seal_of
 from graphbench.records.files import save_record, stored_records
@@ -237,7 +237,7 @@ class _Entry:
             scores = self._answer(card, weights, splits)
             if reason := why_apart(scores.known, scores.sealed, "the canonical draw"):
                 return SealedResult(dataset, seed, "refused", reason, scores.known.primary)
-            record = self._record(card, seed, scores, splits[0])
+            record = self._record(card, seed, weights, scores, splits[0])
             verification = self._verification(scores, splits[1], _earlier(dataset, seed, record, self.sealed, known))
         except GraphBenchError as error:
             return SealedResult(dataset, seed, "refused", str(error))
@@ -324,11 +324,11 @@ class _Entry:
 
     # ----------------------------------------------------------------------------------------------- records
 
-    def _record(self, card: Card, seed: int, scores: _Answer, split: GraphDataset) -> RunRecord:
+    def _record(self, card: Card, seed: int, weights: Path | None, scores: _Answer, split: GraphDataset) -> RunRecord:
         """Return the record of the canonical score: the author's, if its scores are those of the weights."""
         own = self._own_record(card, seed)
         if own is None:
-            return self._record_of_weights(card, seed, scores.known, split)
+            return self._record_of_weights(card, seed, weights, scores.known, split)
         stated = own.scores.get(SPLIT, {}).get(scores.known.primary_name)
         if stated is None:
             raise ResultError(f"the record of seed {seed} has no {scores.known.primary_name} on {SPLIT}")
@@ -359,8 +359,12 @@ class _Entry:
             return record
         return None
 
-    def _record_of_weights(self, card: Card, seed: int, score: Score, split: GraphDataset) -> RunRecord:
+    def _record_of_weights(
+        self, card: Card, seed: int, weights: Path | None, score: Score, split: GraphDataset
+    ) -> RunRecord:
         budget = self.description.budget(card.address) or StatedBudget()
+        if budget.parameters is None and weights is not None:
+            budget = budget.model_copy(update={"parameters": numbers_in(weights)})
         config = {"seal": "code" if self.sealed.code else "package"}
         statement = statement_of(self.description, seed, budget, config)
         return RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, statement)

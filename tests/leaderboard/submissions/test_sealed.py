@@ -154,6 +154,7 @@ def test_own_code_and_weights_are_verified_and_repeated_with_the_same_bits(tmp_p
     first = verified(folder, root, **enough)
     assert first.outcome == "verified" and first.verification.runs == "code"
     assert first.verification.scrambled < first.verification.score - 0.05
+    assert first.record.parameters == sum(value.numel() for value in threshold().values())  # counted in the file
     second = verified(folder, root, **enough)
     assert second.verification.score == first.verification.score
     with pytest.raises(ResultError, match="a commitment has one draw"):
