@@ -162,3 +162,77 @@ def test_several_outputs_are_one_array_or_a_mapping():
     elsewhere = [OUTPUTS[0], Feature.parse("b", ["output", "node", "scalar(2)"])]
     with pytest.raises(EvaluationError, match="mapping name -> array: a, b"):
         OutputsEvaluator(elsewhere, "mae").evaluate(truth, predicted)
+
+
+EDGES = Feature.parse("link", ["output", "edge", "mask"])
+HITS = (1, 3, 10, 20, 50, 100)
+
+
+def queries(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return scores of positives [Q] and negatives [Q, n], and both as items with their graphs."""
+    rng = np.random.default_rng(number)
+    positive, negative = rng.random(int(rng.integers(1, 60))), rng.random((1, int(rng.integers(1, 120))))
+    negative = rng.random((len(positive), negative.shape[1]))
+    if number % 3 == 0:
+        positive, negative = np.round(positive, 1), np.round(negative, 1)
+    return positive, negative, np.repeat(np.arange(len(positive)), negative.shape[1] + 1), rng
+
+
+@pytest.mark.parametrize("number", range(200))
+def test_ranks_among_candidates_are_those_of_ogb(number):
+    linkproppred = pytest.importorskip("ogb.linkproppred")
+    positive, negative, graph, rng = queries(number)
+    ogb = linkproppred.Evaluator("ogbl-citation2").eval(
+        {"y_pred_pos": torch.as_tensor(positive), "y_pred_neg": torch.as_tensor(negative)}
+    )
+    expected = {"mrr": float(ogb["mrr_list"].mean())}
+    expected |= {f"hits_at_{k}": float(ogb[f"hits@{k}_list"].mean()) for k in (1, 3, 10)}
+    scores = np.concatenate([positive[:, None], negative], axis=1)
+    truth = np.zeros(scores.shape, bool)
+    truth[:, 0] = True
+    order = np.argsort(rng.random(scores.shape), axis=1)  # the positive stands anywhere
+    scores, truth = (np.take_along_axis(table, order, axis=1).ravel() for table in (scores, truth))
+    evaluator = FeatureEvaluator(EDGES, "mrr", [f"hits_at_{k}" for k in (1, 3, 10)])
+    assert evaluator.evaluate(truth, scores, graph).to_dict() == pytest.approx(expected, abs=1e-6)  # OGB: float32
+    for part in np.array_split(np.arange(len(positive)), 2):
+        rows = np.isin(graph, part)
+        if rows.any():
+            evaluator.update(truth[rows], scores[rows], graph[rows] - part[0])
+    assert evaluator.compute().to_dict() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", [n for n in range(40) if n % 3])
+def test_hits_in_one_graph_are_those_of_ogb_without_ties(number):
+    linkproppred = pytest.importorskip("ogb.linkproppred")
+    rng = np.random.default_rng(number)
+    positive, negative = rng.random(40), rng.random(200)
+    scores, truth = np.concatenate([positive, negative]), np.repeat([True, False], [40, 200])
+    found = FeatureEvaluator(EDGES, "mrr", [f"hits_at_{k}" for k in HITS]).evaluate(truth, scores, np.zeros(240, int))
+    for dataset, k in (("ogbl-ddi", 20), ("ogbl-collab", 50), ("ogbl-ppa", 100)):
+        ogb = linkproppred.Evaluator(dataset).eval(
+            {"y_pred_pos": torch.as_tensor(positive), "y_pred_neg": torch.as_tensor(negative)}
+        )
+        assert found[f"hits_at_{k}"] == pytest.approx(ogb[f"hits@{k}"])
+
+
+def test_ranks_by_brute_force_with_columns_and_replicates():
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random((90, 2)) < 0.2, np.round(rng.random((90, 2)), 1)
+    graph = np.repeat(np.arange(30), 3)
+    ranks = []
+    for column in range(2):
+        for i in np.flatnonzero(truth[:, column]):
+            others = scores[(graph == graph[i]) & ~truth[:, column], column]
+            ranks.append(1 + (others > scores[i, column]).sum() + (others == scores[i, column]).sum() / 2)
+    evaluator = FeatureEvaluator(EDGES, "mrr", ["hits_at_3"])
+    evaluator.draw_replicates(seed=1)
+    evaluator.update(truth, scores, graph)
+    score = evaluator.compute()
+    assert score["mrr"] == pytest.approx(np.mean(1 / np.array(ranks)))
+    assert score["hits_at_3"] == pytest.approx(np.mean(np.array(ranks) <= 3))
+    assert min(score.replicates) < score["mrr"] < max(score.replicates)
+
+
+def test_no_positive_is_undefined():
+    with pytest.raises(EvaluationError, match="mrr is undefined: no target is 1"):
+        FeatureEvaluator(EDGES, "mrr").evaluate(np.zeros(4, int), np.linspace(0, 1, 4), np.zeros(4, int))

@@ -6,6 +6,7 @@ the result never depends on how the items were split into updates. Counts are ex
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from graphbench.evaluation.metrics.bootstrap import Floats, Tally, poisson_weights, tallied
 from graphbench.evaluation.metrics.items import Items
+
+HITS = (1, 3, 10, 20, 50, 100)
+"""The ranks up to which an item is a hit, of the metrics ``hits_at_<k>``."""
 
 
 class Accumulator(Protocol):
@@ -315,6 +319,74 @@ class Ranked:
         truth, order, starts = self._of_column[column]
         weights = np.ones(len(order)) if self._weights is None else self._weights[order]
         return np.add.reduceat(weights * truth, starts), np.add.reduceat(weights * ~truth, starts)
+
+
+class CandidateRanks:
+    """Ranks of the items of a mask among the other items of their graph: links among candidates, answers among options.
+
+    The rank of an item of the mask is 1, plus the number of other items of its graph with a higher score, plus half the
+    number of those with the same score, as OGB counts. Columns are ranked apart.
+    """
+
+    tally: Tally | None = None
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.ranked = 0.0
+        self.reciprocal = 0.0
+        self.hits = np.zeros(len(HITS))
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool targets and their scores."""
+        for counts in self._counts(items):
+            self.ranked += float(counts[0].sum())
+            self.reciprocal += float(counts[1].sum())
+            self.hits += counts[2:].sum(axis=1)
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return the contribution of each graph; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        totals: Floats = np.sum(list(self._counts(items)), axis=0)
+        return totals.T
+
+    def like(self, totals: Floats) -> Self:
+        """Return such sums with other totals."""
+        sums = type(self)()
+        sums.ranked, sums.reciprocal = float(totals[0]), float(totals[1])
+        sums.hits = totals[2:]
+        return sums
+
+    @staticmethod
+    def _counts(items: Items) -> Iterator[Floats]:
+        """Yield per column the sums of ranked items, reciprocal ranks and hits, float64 ``[2 + hits, graphs]``."""
+        if items.scores is None or items.graph is None:
+            raise RuntimeError("the items have no scores or no graphs")
+        truth, scores, graph = _two_axes(items.truth), _two_axes(items.scores), items.graph
+        for column in range(truth.shape[1]):
+            wanted = truth[:, column]
+            ranks = ranks_among(scores[:, column], wanted, graph)
+            values = [np.ones(len(ranks)), 1 / ranks, *(ranks <= k for k in HITS)]
+            yield np.stack([np.bincount(graph[wanted], weights=v, minlength=items.num_graphs) for v in values])
+
+
+def ranks_among(scores: Floats, wanted: NDArray[np.bool_], group: NDArray[np.int64]) -> Floats:
+    """Return the rank of every wanted item among the items of its group that are not wanted, float64 ``[wanted]``.
+
+    Args:
+        scores: float64 ``[items]``; higher comes first, and items of one score share the mean of their ranks.
+        wanted: bool ``[items]``.
+        group: int64 ``[items]``.
+    """
+    levels, level = np.unique(scores, return_inverse=True)
+    key = group * len(levels) + level
+    others = np.sort(key[~wanted])
+    mine, end = key[wanted], (group[wanted] + 1) * len(levels)
+    below_or_equal = np.searchsorted(others, mine, side="right")
+    higher = np.searchsorted(others, end, side="left") - below_or_equal
+    ties = below_or_equal - np.searchsorted(others, mine, side="left")
+    return 1.0 + higher + ties / 2
 
 
 def _two_axes(values: NDArray[Any]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.metrics.accumulators import (
+    HITS,
     BinaryCounts,
+    CandidateRanks,
     Confusion,
     ErrorSums,
     GraphF1Sum,
@@ -67,6 +70,24 @@ def _roc_auc(ranked: Ranked) -> float:
 
 def _average_precision(ranked: Ranked) -> float:
     return _mean_of_columns("average_precision", ranked, Ranked.average_precision)
+
+
+def _mrr(ranks: CandidateRanks) -> float:
+    return _of_ranked("mrr", ranks.reciprocal, ranks)
+
+
+def _hits_at(k: int) -> Callable[[CandidateRanks], float]:
+    return partial(_hits, k)
+
+
+def _hits(k: int, ranks: CandidateRanks) -> float:
+    return _of_ranked(f"hits_at_{k}", float(ranks.hits[HITS.index(k)]), ranks)
+
+
+def _of_ranked(name: str, part: float, ranks: CandidateRanks) -> float:
+    if not ranks.ranked:
+        raise EvaluationError(f"{name} is undefined: no target is 1; score graphs with items of the mask")
+    return part / ranks.ranked
 
 
 def _mean_of_columns(name: str, ranked: Ranked, value: Callable[[Ranked, int], float]) -> float:
@@ -187,6 +208,21 @@ _METRICS = (
         "Average precision: the precision at every score of an item, weighted by the gain of recall there; averaged "
         "over columns that have both kinds of items, undefined without any.",
         _SETS, Ranked, _average_precision, needs_scores=True, skips_undefined=True,
+    ),
+    Metric(
+        "mrr", True, 0, 1,
+        "Mean reciprocal rank: of every item of the mask the reciprocal of its rank by score among the other items of "
+        "its graph, ties sharing the mean rank; undefined without any.",
+        _SETS, CandidateRanks, _mrr, needs_graphs=True, needs_scores=True, skips_undefined=True,
+    ),
+    *(
+        Metric(
+            f"hits_at_{k}", True, 0, 1,
+            f"Share of the items of the mask with a rank of at most {k} by score among the other items of their graph; "
+            "undefined without any.",
+            _SETS, CandidateRanks, _hits_at(k), needs_graphs=True, needs_scores=True, skips_undefined=True,
+        )
+        for k in HITS
     ),
     Metric(
         "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",
