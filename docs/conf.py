@@ -69,6 +69,7 @@ html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = ["code_panel.js"]
 html_show_sourcelink = False
 html_sidebars = {"index": [], "search": [], "genindex": []}  # all others show the tree of their section
 html_context = {"default_mode": "auto"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from claims_text import findings
+from code_panel import panel
 from markdown_text import code, joined, number, plain, table, with_deviation
 from records import records_of
 from sample_drawing import candidates
@@ -49,6 +50,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         "" if picture is None else _figure(card, picture, sample_index),
         _first_texts(card) if any(feature.kind is Kind.TEXT for feature in card.inputs) else "",
         _loading(card),
+        panel(card),
         "## Tasks" if card.tasks else "",
         tasks_table(card) if card.tasks else "",
         "## Features and metrics",

@@ -99,7 +99,7 @@ class Adapted:
         pretrained_on: Addresses of the datasets of the pretraining; none for scratch.
         scores: Split -> score by the metric that ranks models; empty where nothing could be scored.
         core_seconds: Processor seconds of its training, the pretraining's included; None where they are unknown.
-        folder: Folder of the run; empty for 0 shots.
+        folder: Folder of the run within the output folder; empty for 0 shots.
         note: Why there is no score, or nothing.
     """
 
@@ -205,7 +205,8 @@ class _Runs:
         record: RunRecord = train(name, model, output=folder, evaluate=list(plan.evaluate), **how).record
         metric = find_card(name).metrics.primary
         scores = {split: float(values[metric]) for split, values in record.scores.items() if metric in values}
-        return Adapted(name, shots, seed, start, names if begun else (), scores, core_seconds(record), str(folder))
+        sources, where = names if begun else (), folder.relative_to(self.output).as_posix()
+        return Adapted(name, shots, seed, start, sources, scores, core_seconds(record), where)
 
     def unadapted(self, name: str, names: tuple[str, ...], seed: int, folder: Path) -> Adapted:
         """Return the scores of a pretrained model on a dataset that it was not adapted to."""

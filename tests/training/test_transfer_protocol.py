@@ -39,9 +39,9 @@ def test_a_dataset_is_left_out_of_its_own_pretraining():
 
 
 def test_both_starts_have_the_same_samples_and_steps(results):
-    found, _ = results
+    found, folder = results
     assert [(one.shots, one.start) for one in found] == [(0, "pretrained"), (4, "pretrained"), (4, "scratch")]
-    begun, scratch = (read_record(Path(one.folder) / "record.json") for one in found[1:])
+    begun, scratch = (read_record(folder / "runs" / one.folder / "record.json") for one in found[1:])
     for record in (begun, scratch):
         assert record.config["training"]["train_limit"] == 4
         assert record.steps == 2
