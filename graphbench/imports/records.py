@@ -17,9 +17,9 @@ from graphbench.imports.dataset import Imported, import_graphs
 from graphbench.imports.graphs import RawGraph
 from graphbench.imports.options import ImportOptions, settings_of
 from graphbench.imports.pyg import USUAL_INPUTS, array_of, raw_graphs
+from graphbench.imports.splits import usual_split
 from graphbench.imports.tables import read_table
 
-_SPLITS = {"validation": "val", "valid": "val", "dev": "val"}
 _STRUCTURE = ("edge_index", "num_nodes")
 _RENAMED = {"node_feat": "x", "edge_feat": "edge_attr", "labels": "y", "label": "y"}
 
@@ -43,7 +43,7 @@ def from_hf(name: str, source: Any, **options: Unpack[ImportOptions]) -> Importe
     settings = settings_of(options)
     rows = _loaded(checked_path("source", source)) if isinstance(source, (str, Path)) else source
     if isinstance(rows, Mapping):
-        given = {_SPLITS.get(str(split), str(split)): _of_rows(part, str(split)) for split, part in rows.items()}
+        given = {usual_split(str(split)): _of_rows(part, str(split)) for split, part in rows.items()}
         return import_graphs(name, given, settings, USUAL_INPUTS)
     return import_graphs(name, _of_rows(rows, "row"), settings, USUAL_INPUTS)
 
@@ -149,5 +149,5 @@ def _by_split(graphs: list[RawGraph], path: Path) -> dict[str, list[RawGraph]]:
         if number in seen:
             raise DataImportError(f"{path} has the number {number} twice; a graph is in one split")
         seen.add(number)
-        parts.setdefault(_SPLITS.get(split, split), []).append(graphs[int(number)])
+        parts.setdefault(usual_split(split), []).append(graphs[int(number)])
     return parts

@@ -20,6 +20,13 @@ _LEAST_FOLDS = 3
 
 Numbers = NDArray[np.int64]
 
+_NAMES = {"validation": "val", "valid": "val", "dev": "val"}
+
+
+def usual_split(name: str) -> str:
+    """Return the name that a split has here: ``val`` for the names that others give the validation split."""
+    return _NAMES.get(name, name)
+
 
 @dataclass(frozen=True)
 class SplitRule:

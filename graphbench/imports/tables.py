@@ -19,6 +19,7 @@ from graphbench.core.untrusted import open_regular_text, require_regular
 from graphbench.imports.dataset import Imported, import_graphs
 from graphbench.imports.graphs import RawGraph
 from graphbench.imports.options import ImportOptions, settings_of
+from graphbench.imports.splits import usual_split
 
 _MISSING = frozenset({"", "nan", "NaN", "NA", "null", "None"})
 
@@ -246,7 +247,5 @@ class _Tables:
         for graph in graphs:
             split = str(graph.values[self.split][0])
             values = {key: value for key, value in graph.values.items() if key != self.split}
-            parts.setdefault({"valid": "val", "validation": "val"}.get(split, split), []).append(
-                RawGraph(graph.num_nodes, graph.edges, values, graph.name)
-            )
+            parts.setdefault(usual_split(split), []).append(RawGraph(graph.num_nodes, graph.edges, values, graph.name))
         return parts
