@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.features import Feature
+from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import EvaluationError
 from graphbench.data.batches.sample_ids import SampleIds, ids_of, joined
 from graphbench.data.components.measures import Measure
@@ -328,6 +328,7 @@ class FeatureEvaluator(BaseEvaluator):
             as graphs, these metrics are left out of the score.
         incomplete: Whether targets of masks and classes may be missing, as -1 or nan. Their rows are not scored, and
             graphs without a target count in no metric over graphs.
+        both_directions: Whether edges are undirected and have a row per direction, as in the batches of such graphs.
 
     Raises:
         EvaluationError: If a metric cannot score the feature, or an argument is not allowed.
@@ -344,10 +345,12 @@ class FeatureEvaluator(BaseEvaluator):
         parts: Parts | None = None,
         measure: Measure | None = None,
         incomplete: bool = False,
+        both_directions: bool = False,
     ) -> None:
         super().__init__(scores, expected_graphs)
         self.measure = measure
         self.incomplete = incomplete
+        self.both_directions = both_directions
         if not isinstance(feature, Feature):
             raise EvaluationError(f"the feature is {feature!r:.80}; give a graphbench.catalog.features.Feature")
         if primary is None:
@@ -392,6 +395,7 @@ class FeatureEvaluator(BaseEvaluator):
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
         how: dict[str, Any] = {"incomplete": self.incomplete, "ranked": bool(sums.needs_scores)}
+        how["copies"] = 2 if self.both_directions and self.feature.location is Location.EDGE else 1
         items, graphs = checked_items(self.feature, y_true, y_pred, batch, self.scores, **how)
         if self.metrics[0].needs_scores and items.scores is None:
             raise EvaluationError(

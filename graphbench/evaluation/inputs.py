@@ -53,6 +53,7 @@ def checked_items(
     *,
     incomplete: bool = False,
     ranked: bool = False,
+    copies: int = 1,
 ) -> tuple[Items, int | None]:
     """Return the items of one update, and how many graphs it covers (None if unknown).
 
@@ -65,6 +66,7 @@ def checked_items(
         incomplete: Whether targets of masks and classes may be missing, as -1 or nan; the items are those whose target
             is known, and ``samples`` has the numbers of their graphs within the update.
         ranked: Whether a metric ranks the items, so that they have the scores of predictions that are no labels.
+        copies: Rows of every item: 2 for undirected edges, which have a row per direction.
 
     Raises:
         EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
@@ -89,7 +91,7 @@ def checked_items(
             f"({feature.type_name}); give one prediction per target, e.g. y_pred.squeeze(-1)"
         )
     scores = _scores(predicted, scale) if ranked else None
-    items = Items(expected, values, graph, num_graphs, feature.classes, scores=scores)
+    items = Items(expected, values, graph, num_graphs, feature.classes, scores=scores, copies=copies)
     return items if known is None or known.all() else _restricted_to(items, known), seen
 
 

@@ -112,6 +112,7 @@ class OutputsEvaluator(SeveralOutputs):
         *,
         parts: Parts | None = None,
         incomplete: bool = False,
+        both_directions: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(outputs, primary, also, **options)
@@ -124,6 +125,7 @@ class OutputsEvaluator(SeveralOutputs):
                 scores=self.scores,
                 expected_graphs=self.expected_graphs,
                 incomplete=incomplete,
+                both_directions=both_directions,
             )
             for name, metrics in self.metrics_of.items()
         }

@@ -236,3 +236,39 @@ def test_ranks_by_brute_force_with_columns_and_replicates():
 def test_no_positive_is_undefined():
     with pytest.raises(EvaluationError, match="mrr is undefined: no target is 1"):
         FeatureEvaluator(EDGES, "mrr").evaluate(np.zeros(4, int), np.linspace(0, 1, 4), np.zeros(4, int))
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_row_per_direction_changes_no_rank(number):
+    positive, negative, graph, _ = queries(number)
+    scores = np.concatenate([positive[:, None], negative], axis=1).ravel()
+    truth = np.zeros((len(positive), negative.shape[1] + 1), bool)
+    truth[:, 0] = True
+    names = ("mrr", [f"hits_at_{k}" for k in HITS])
+    once = FeatureEvaluator(EDGES, *names).evaluate(truth.ravel(), scores, graph)
+    both = FeatureEvaluator(EDGES, *names, both_directions=True)
+    assert (
+        both.evaluate(*(np.repeat(values, 2) for values in (truth.ravel(), scores, graph))).to_dict() == once.to_dict()
+    )
+
+
+def test_undirected_edges_are_ranked_once(tmp_path):
+    """Through a card of undirected graphs, as a user's batches have them."""
+    import graphbench
+
+    splits = graphbench.Loader("algoreas/mst_easy", limit=12, root=tmp_path, workers=1).load()
+    card = splits.card.model_copy(update={"metrics": splits.card.metrics.model_copy(update={"primary": "mrr"})})
+    evaluator, rng, expected = graphbench.Evaluator(card), np.random.default_rng(0), []
+    for batch in splits.test.batches(5):
+        scores = rng.random(batch.edge_index.shape[1] // 2)
+        evaluator.update(batch, torch.as_tensor(np.repeat(scores, 2)))
+        owner = batch.batch[batch.edge_index[0, ::2]].numpy()
+        truth = batch.in_tree[::2].numpy().astype(bool)
+        for i in np.flatnonzero(truth):
+            expected.append(1 / (1 + (scores[(owner == owner[i]) & ~truth] > scores[i]).sum()))
+    assert evaluator.compute().primary == pytest.approx(np.mean(expected))
+
+
+def test_one_item_per_graph_cannot_be_ranked():
+    with pytest.raises(EvaluationError, match="'active' has one item per graph"):
+        FeatureEvaluator(MASK, "mrr")

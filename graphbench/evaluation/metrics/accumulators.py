@@ -366,18 +366,19 @@ class CandidateRanks:
         truth, scores, graph = _two_axes(items.truth), _two_axes(items.scores), items.graph
         for column in range(truth.shape[1]):
             wanted = truth[:, column]
-            ranks = ranks_among(scores[:, column], wanted, graph)
+            ranks = ranks_among(scores[:, column], wanted, graph, items.copies)
             values = [np.ones(len(ranks)), 1 / ranks, *(ranks <= k for k in HITS)]
             yield np.stack([np.bincount(graph[wanted], weights=v, minlength=items.num_graphs) for v in values])
 
 
-def ranks_among(scores: Floats, wanted: NDArray[np.bool_], group: NDArray[np.int64]) -> Floats:
+def ranks_among(scores: Floats, wanted: NDArray[np.bool_], group: NDArray[np.int64], copies: int = 1) -> Floats:
     """Return the rank of every wanted item among the items of its group that are not wanted, float64 ``[wanted]``.
 
     Args:
         scores: float64 ``[items]``; higher comes first, and items of one score share the mean of their ranks.
         wanted: bool ``[items]``.
         group: int64 ``[items]``.
+        copies: Rows of every item, so many rows of other items count as one.
     """
     levels, level = np.unique(scores, return_inverse=True)
     key = group * len(levels) + level
@@ -386,7 +387,7 @@ def ranks_among(scores: Floats, wanted: NDArray[np.bool_], group: NDArray[np.int
     below_or_equal = np.searchsorted(others, mine, side="right")
     higher = np.searchsorted(others, end, side="left") - below_or_equal
     ties = below_or_equal - np.searchsorted(others, mine, side="left")
-    return 1.0 + higher + ties / 2
+    return 1.0 + (higher + ties / 2) / copies
 
 
 def _two_axes(values: NDArray[Any]) -> NDArray[Any]:

@@ -62,6 +62,7 @@ class Items:
             of the update before.
         within: int64 ``[2, num_graphs]``, the size of the largest structure among the predicted nodes of every graph,
             and among the target nodes, by the measure of the task; None without a measure or without the graphs.
+        copies: Rows of every item: 2 for undirected edges, which have a row per direction.
         scores: float64, shaped as ``predicted``: the scores of masks, higher for items that are more likely in the
             mask; None unless a metric needs them.
     """
@@ -74,6 +75,7 @@ class Items:
     samples: NDArray[np.int64] | None = None
     within: NDArray[np.int64] | None = None
     scores: NDArray[np.float64] | None = None
+    copies: int = 1
 
     def count_per_graph(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return how many true flags each graph holds, int64 ``[num_graphs]``; ``flags`` is shaped as ``truth``."""

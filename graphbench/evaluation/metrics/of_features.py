@@ -214,6 +214,7 @@ _METRICS = (
         "Mean reciprocal rank: of every item of the mask the reciprocal of its rank by score among the other items of "
         "its graph, ties sharing the mean rank; undefined without any.",
         _SETS, CandidateRanks, _mrr, needs_graphs=True, needs_scores=True, skips_undefined=True,
+        ranks_within_graphs=True,
     ),
     *(
         Metric(
@@ -221,6 +222,7 @@ _METRICS = (
             f"Share of the items of the mask with a rank of at most {k} by score among the other items of their graph; "
             "undefined without any.",
             _SETS, CandidateRanks, _hits_at(k), needs_graphs=True, needs_scores=True, skips_undefined=True,
+        ranks_within_graphs=True,
         )
         for k in HITS
     ),

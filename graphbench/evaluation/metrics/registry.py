@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from graphbench.catalog.features import Feature, Kind
+from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import about_broken, calling_module
 from graphbench.core.registry import Registry
@@ -36,6 +36,7 @@ class Metric:
         needs_measure: Whether it is a function of the sizes that the task's measure of sets of nodes gives.
         needs_scores: Whether it ranks items by their scores (:attr:`Items.scores`), so that labels do not suffice.
         skips_undefined: Whether the mean over several outputs leaves out those for which it is undefined, as OGB does.
+        ranks_within_graphs: Whether it compares the items of a graph with each other, so that a graph has several.
         squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.
         repeatable: Whether the same predictions have the same value whenever they are scored; a time has not.
     """
@@ -52,6 +53,7 @@ class Metric:
     needs_measure: bool = False
     needs_scores: bool = False
     skips_undefined: bool = False
+    ranks_within_graphs: bool = False
     squared: bool = False
     repeatable: bool = True
 
@@ -114,6 +116,11 @@ def metric(name: str, feature: Feature | None = None) -> Metric:
         able = ", ".join(m.name for m in METRICS.values() if feature.kind in m.kinds)
         raise EvaluationError(
             f"the metric {name!r} cannot score {feature.name!r}, which is a {feature.kind.value}; use one of {able}"
+        )
+    if feature is not None and feature.location is Location.GRAPH and registered.ranks_within_graphs:
+        raise EvaluationError(
+            f"the metric {name!r} ranks the items of a graph among each other, and {feature.name!r} has one item per "
+            "graph; use roc_auc or average_precision, or make the candidates nodes or edges of a graph"
         )
     return registered
 

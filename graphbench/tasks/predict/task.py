@@ -114,6 +114,11 @@ class PredictTask(Task):
         except CardError:  # predictions are scored without the generator, too
             return False
 
+    @property
+    def _both_directions(self) -> bool:
+        """Whether batches have a row per direction of every edge."""
+        return not self.card.directed and not self.card.complete
+
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
         from graphbench.models.losses import losses
@@ -137,7 +142,7 @@ class PredictTask(Task):
         """Return an evaluator of the output, or of all outputs together."""
         metrics, outputs = self.card.metrics, self.card.outputs
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
-        options["incomplete"] = self.incomplete
+        options |= {"incomplete": self.incomplete, "both_directions": self._both_directions}
         evaluator: BaseEvaluator
         if len(outputs) == 1:
             measure = None if self.options.measure is None else find("measure", self.options.measure)
