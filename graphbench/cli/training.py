@@ -306,6 +306,8 @@ def evaluate(
     if (save_record is None) != (model_name is None):
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
     stated = None
+    if cost is not None and model_name is None:
+        raise typer.BadParameter("--cost is for a record; add --records and --model-name")
     if model_name is not None:
         stated = Stated(
             model_name,

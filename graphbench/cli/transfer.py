@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +21,14 @@ def transfer(
         list[str], typer.Option(help="Datasets of the pretraining (ids, aliases, groups, globs); may be repeated.")
     ],
     adapt: Annotated[
-        list[str], typer.Option(help="Datasets that the model is adapted to, each left out of its own pretraining.")
+        list[str], typer.Option(help="Datasets to adapt to; the pretraining for a dataset leaves this dataset out.")
     ],
     model: Annotated[str, typer.Option(help="Name of a configuration in baselines/, or a YAML file.")],
     adapt_model: Annotated[
         str | None,
-        typer.Option(help="Configuration of the adaptation; its processor has the same shape.", show_default="--model"),
+        typer.Option(
+            help="Configuration of the adaptation, whose processor must have the same settings.", show_default="--model"
+        ),
     ] = None,
     shots: Annotated[
         str, typer.Option(metavar="N,N,...", help="Labelled samples; 0 scores the pretrained model as it is.")
@@ -50,7 +53,9 @@ def transfer(
     eval_limit: Annotated[
         int | None, typer.Option(min=1, help="Score at most N samples of each split.", show_default="all")
     ] = None,
-    evaluate: Annotated[str, typer.Option(help="Splits to score; the first one is drawn.")] = "test",
+    evaluate: Annotated[
+        str, typer.Option(help="Splits to score; the table and the curves are of the first one.")
+    ] = "test",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a key of both configurations; may be repeated.")
     ] = None,
@@ -62,7 +67,7 @@ def transfer(
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Pretrain a model on some datasets, adapt it to others with few labelled samples, and compare with no pretraining.
+    """Pretrain a model on some datasets, adapt it to others with few samples, and train from scratch beside it.
 
     For every dataset, number of samples and seed, two models with one configuration are trained on the same samples
     for the same steps: from the pretrained weights, and from scratch. The folder gets `transfer.json`, `transfer.md`
@@ -112,6 +117,18 @@ def _plan(given: dict[str, Any]) -> TransferPlan:
         raise ConfigError(explain(error, TransferPlan, where="the transfer")) from error
 
 
+def _require_same_plan(plan: TransferPlan, path: Path) -> None:
+    """Refuse a folder with the results of another plan, which would be lost."""
+    from graphbench.core.files import read_json
+
+    if not path.is_file():
+        return
+    there = read_json(path, ConfigError, "choose another folder with --output")
+    before = there.get("plan") if isinstance(there, dict) else None
+    if before != json.loads(plan.model_dump_json()):
+        raise ConfigError(f"{path} has the results of another plan; choose another folder with --output")
+
+
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
     from graphbench.cli.printing import print_json, print_line
     from graphbench.core.files import write_json, write_text
@@ -120,6 +137,7 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     from graphbench.training.transfer import run_transfer, targets_of
 
     targets = targets_of(plan)
+    _require_same_plan(plan, output / "transfer.json")
     runs = len(targets) * len(plan.seeds) * sum(1 if shots == 0 else 2 for shots in plan.shots)
     split = plan.evaluate[0]
     results = []
@@ -132,8 +150,8 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
             words = f"{one.dataset}, n = {one.shots:,}, seed {one.seed}, {one.start}: {score}"
             print_line(f"{len(results)} of {runs}: {words}")
     table = transfer_table(results, split)
-    write_text(output / "transfer.md", table)
     title = f"Score on {split} over the number of labelled samples"
+    write_text(output / "transfer.md", f"# {title}\n\n{plan.words()}\n\n{table}")
     write_text(output / "transfer.svg", inline_svg(transfer_figure(results, split), title))
     if as_json:
         print_json([result.to_dict() for result in results])

@@ -85,8 +85,11 @@ class StatedCost:
         """Write the cost to a JSON file, which ``graphbench evaluate --cost`` reads.
 
         Raises:
+            ResultError: If there is no time to write, as within the block of :func:`graphbench.measure`.
             StoreError: If the file cannot be written.
         """
+        if self.wall_seconds is None and self.cpu_seconds is None:
+            raise ResultError("the cost has no time yet; save it after the block `with graphbench.measure() as cost:`")
         write_json(Path(path), asdict(self), sort_keys=False)
 
     @classmethod
@@ -102,7 +105,13 @@ class StatedCost:
             raise ResultError(f"{path} holds no cost of a training; write it with cost.save(path)")
         if not isinstance(content.get("hardware", {}), dict):
             raise ResultError(f"{path}: hardware is {content['hardware']!r:.80}, not a mapping; write the file again")
-        return cls(**content)
+        try:
+            cost = cls(**content)
+        except ResultError as error:
+            raise ResultError(f"{path}: {error}") from error
+        if cost.wall_seconds is None and cost.cpu_seconds is None:
+            raise ResultError(f"{path} states no time; measure the training with graphbench.measure()")
+        return cost
 
 
 def stated_machine(cpu: str | None, gpu: str | None, gpus: int = 1) -> dict[str, str | int | float | None]:
@@ -163,6 +172,8 @@ class Stated:
                 "nothing was trained, but optimizer steps, samples per step or trained parameters are stated; leave "
                 "them out, or leave untrained out"
             )
+        if self.untrained and self.cost is not None and (self.cost.wall_seconds or self.cost.cpu_seconds):
+            raise ResultError("nothing was trained, but the time of a training is stated; leave one of the two out")
         if not isinstance(self.notes, str):
             raise ResultError(f"notes is {self.notes!r:.80}; give a text")
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def curves_of(results: Iterable[Adapted], split: str) -> dict[str, dict[str, dic
 def transfer_table(results: Sequence[Adapted], split: str) -> str:
     """Return a Markdown table: a row per dataset, a column per number of samples, pretrained beside from scratch.
 
-    A cell has the mean over the seeds and, from three seeds on, half the width of Student's 95 % interval.
+    A cell has the mean over the seeds with half the width of Student's 95 % interval, or both scores of two seeds.
     """
     curves = curves_of(results, split)
     shots = sorted({one.shots for one in results})
@@ -45,6 +45,7 @@ def transfer_table(results: Sequence[Adapted], split: str) -> str:
     ]
     for dataset, starts in curves.items():
         metric = find_card(dataset).metrics.primary
+        metric += f" ({'higher' if METRICS[metric].higher_is_better else 'lower'} is better)"
         for start, by_shots in starts.items():
             cells = [_cell(by_shots.get(count, [])) for count in shots]
             lines.append(f"| {dataset} | {metric} | {_WORDS[start]} | " + " | ".join(cells) + " |")
@@ -73,6 +74,9 @@ def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:
         for colour, (start, by_shots) in zip(COLOURS, starts.items(), strict=False):
             _draw(panel, by_shots, colour, _WORDS[start])
         panel.set_xscale("symlog", linthresh=1)
+        shots = sorted({count for by_shots in starts.values() for count, scores in by_shots.items() if scores})
+        panel.set_xticks(shots, [f"{count:,}" for count in shots])
+        panel.set_xticks([], minor=True)
         panel.set_title(card.address, fontsize=9)
         panel.set_xlabel("labelled samples")
         panel.set_ylabel(f"{card.metrics.primary} ({better} is better)")
@@ -80,19 +84,23 @@ def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:
     return figure
 
 
-def _draw(panel: object, by_shots: Curve, colour: str, label: str) -> None:
+def _draw(panel: Any, by_shots: Curve, colour: str, label: str) -> None:
     points = [
         (count, float(np.mean(scores)), half_width(scores) or 0.0) for count, scores in by_shots.items() if scores
     ]
     if points:
         shots, means, halves = zip(*sorted(points), strict=True)
-        panel.errorbar(  # type: ignore[attr-defined]
-            shots, means, yerr=halves, color=colour, marker="o", markersize=3.5, linewidth=1.2, capsize=2, label=label
-        )
+        style: dict[str, Any] = {"color": colour, "marker": "o", "markersize": 3.5, "linewidth": 1.2, "label": label}
+        if any(halves):
+            panel.errorbar(shots, means, yerr=halves, capsize=2, **style)
+        else:
+            panel.plot(shots, means, **style)
 
 
 def _cell(scores: Sequence[float]) -> str:
     if not scores:
         return "-"
+    if len(scores) == 2:
+        return f"{scores[0]:.4g}, {scores[1]:.4g}"
     half = half_width(scores)
     return f"{np.mean(scores):.4g}" + ("" if half is None else f" ± {half:.2g}")

@@ -23,6 +23,7 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.loader import Loader
+from graphbench.models.transfer import PART_KINDS
 from graphbench.records.classes import core_seconds
 from graphbench.records.record import RunRecord
 from graphbench.training.config import RunConfig, load_config
@@ -81,6 +82,20 @@ class TransferPlan(StrictModel):
             raise ValueError("numbers of samples are 0 or more")
         return tuple(sorted(set(value)))
 
+    def words(self) -> str:
+        """Return the plan in two sentences."""
+        steps = "the configuration's steps" if self.pretrain_steps is None else f"{self.pretrain_steps:,} steps"
+        adapted = "the configuration's steps" if self.steps is None else f"{self.steps:,} steps"
+        limits = {"limit": self.limit, "eval_limit": self.eval_limit, "val_limit": self.val_limit}
+        small = ", ".join(f"{name} {value:,}" for name, value in limits.items() if value is not None)
+        seeds = ", ".join(map(str, self.seeds))
+        sources = ", ".join(self.pretrain)
+        return (
+            f"`{self.model}` was pretrained on {sources} (without the dataset that it is adapted to) for {steps}. "
+            f"`{self.adapt_model or self.model}` was adapted, and trained from scratch, for {adapted} on n labelled "
+            f"samples; seeds {seeds}{'; ' + small if small else ''}."
+        )
+
     def digits(self, names: Sequence[str], seed: int) -> str:
         """Return digits that change with every setting of the pretraining on some datasets."""
         facts = [list(names), self.model, self.pretrain_steps, self.limit, self.val_limit, self.set, seed]
@@ -137,10 +152,16 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
     Raises:
         UnknownDataset: If a dataset is not registered.
         UnknownModel: If a domain has no configuration of a name.
-        ConfigError: If a setting is refused, or nothing is left to pretrain on.
+        CardError: If a dataset has no split that is to be scored.
+        ConfigError: If a setting is refused, a dataset has too few samples, or nothing is left to pretrain on.
     """
     targets = _addresses(plan.adapt)
+    unknown = next((kind for kind in plan.freeze if kind not in PART_KINDS), None)
+    if unknown is not None:
+        raise ConfigError(f"freeze names {unknown!r}; the parts of a model are {', '.join(PART_KINDS)}")
     for name in targets:
+        find_card(name).select_splits(plan.evaluate)
+        _require_samples(plan, name)
         for source in sources_of(plan, name):
             load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
         adapt_config(plan, name, 0, 0)
@@ -231,6 +252,21 @@ class _Runs:
 def _addresses(words: Sequence[str]) -> tuple[str, ...]:
     known = catalog()
     return tuple(dict.fromkeys(known.card(id_).address for id_ in known.resolve(list(words))))
+
+
+def _require_samples(plan: TransferPlan, name: str) -> None:
+    """Refuse more labelled samples than the training split has.
+
+    Raises:
+        ConfigError: With both numbers.
+    """
+    count = find_card(name).split(adapt_config(plan, name, 0, 0).training.train_split).count
+    most = min(count, plan.limit or count)
+    if plan.shots[-1] > most:
+        raise ConfigError(
+            f"{plan.shots[-1]:,} labelled samples of {name} are asked for, and there are {most:,}"
+            f"{' with the limit' if most < count else ''}; ask for fewer"
+        )
 
 
 def adapt_config(plan: TransferPlan, name: str, shots: int, seed: int) -> RunConfig:

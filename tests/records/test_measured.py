@@ -143,6 +143,8 @@ def test_more_processor_time_than_the_machine_has_is_refused(splits, score):
 def test_a_measured_cost_goes_to_the_command_line_in_a_file(splits, score, tmp_path):
     with graphbench.measure() as cost:
         sum(range(300_000))
+        with pytest.raises(ResultError, match="no time yet"):
+            cost.save(tmp_path / "early.json")
     cost.save(tmp_path / "cost.json")
     assert StatedCost.load(tmp_path / "cost.json") == cost
     np.save(tmp_path / "test.npy", np.concatenate([graph.y.numpy() for graph in splits["test"]]).astype(float))
@@ -156,7 +158,11 @@ def test_a_measured_cost_goes_to_the_command_line_in_a_file(splits, score, tmp_p
     assert record.cpu_seconds == cost.cpu_seconds and record.threads == cost.threads
     with pytest.raises(SystemExit):
         main([*line.split(), "--train-seconds", "3"])
-    for text in ("[]", '{"seconds": 3}', '{"hardware": 3}', '{"cpu_seconds": -1}', "{"):
+    with pytest.raises(SystemExit):
+        main([*line.split(), "--untrained"])
+    with pytest.raises(SystemExit):
+        main(f"evaluate {ID} {place.split(' --records')[0]} --cost {tmp_path / 'cost.json'}".split())
+    for text in ("[]", "{}", '{"seconds": 3}', '{"hardware": 3}', '{"cpu_seconds": -1}', "{"):
         (tmp_path / "cost.json").write_text(text)
         with pytest.raises(ResultError):
             StatedCost.load(tmp_path / "cost.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphbench.cli import main
-from graphbench.core.errors import ConfigError
+from graphbench.core.errors import CardError, ConfigError
 from graphbench.records.files import read_record
 from graphbench.reports.transfer import half_width, transfer_figure, transfer_table
 from graphbench.training import transfer
@@ -90,6 +90,12 @@ def test_wrong_plans_are_refused_before_training(tmp_path):
         list(run_transfer(_plan(set={"model.hidden": -1}), tmp_path, tmp_path))
     with pytest.raises(ValueError, match="0 or more"):
         _plan(shots=(-1,))
+    with pytest.raises(ConfigError, match="100 labelled samples of algoreas/mst_easy are asked for, and there are 20"):
+        list(run_transfer(_plan(shots=(4, 100)), tmp_path, tmp_path))
+    with pytest.raises(ConfigError, match="freeze names 'procesor'"):
+        list(run_transfer(_plan(freeze=("procesor",)), tmp_path, tmp_path))
+    with pytest.raises(CardError, match="nope"):
+        list(run_transfer(_plan(evaluate=("nope",)), tmp_path, tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -107,7 +113,7 @@ def test_the_table_has_means_and_intervals():
     assert "| from scratch | 0.25 |" in table
     figure = transfer_figure(results, "test")
     assert figure.axes[0].get_title() == "algoreas/mst_easy"
-    assert len(figure.axes[0].containers) == 2
+    assert figure.axes[0].get_legend_handles_labels()[1] == ["pretrained, then adapted", "from scratch"]
 
 
 def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
@@ -120,6 +126,12 @@ def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
     assert "2 of 2: algoreas/mst_easy, n = 4, seed 0, scratch" in capsys.readouterr().out
     assert len(json.loads((tmp_path / "out" / "transfer.json").read_text())["results"]) == 2
     assert "<svg" in (tmp_path / "out" / "transfer.svg").read_text()
+    assert "`gin_small` was pretrained on bridges_easy" in (tmp_path / "out" / "transfer.md").read_text()
+    others = ["--shots", "5", *sizes[2:], *place]
+    with pytest.raises(SystemExit) as end:
+        main(["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", *others])
+    assert end.value.code == 2
+    assert "results of another plan" in capsys.readouterr().err
     with pytest.raises(SystemExit) as end:
         main(
             ["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", "--shots", "few"]
