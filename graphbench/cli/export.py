@@ -41,7 +41,8 @@ def export(
     from graphbench.interop.hub import ABOUT, HUB, write_hub
     from graphbench.loader import Loader
 
-    exporter = None if form == HUB else find_exporter(card(dataset), form, {HUB: ABOUT})
+    chosen = card(dataset)  # one dataset, not a group
+    exporter = None if form == HUB else find_exporter(chosen, form, {HUB: ABOUT})
     options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "data_seed": data_seed}
     place = files_of(source, folder)
     loaded = Loader(dataset, **options, **place).load(())

@@ -13,7 +13,7 @@ from graphbench.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from graphbench.interop.arrays import GraphArrays, to_arrays
     from graphbench.interop.croissant import croissant_of
-    from graphbench.interop.hub import hub_reader, write_hub
+    from graphbench.interop.hub import hub_reader, read_hub, write_hub
     from graphbench.interop.huggingface import from_hf, hf_reader, to_hf
     from graphbench.interop.lightning import DataModule
     from graphbench.interop.nx import from_networkx, to_networkx
@@ -28,6 +28,7 @@ _LAZY = {
     "from_networkx": "graphbench.interop.nx",
     "hf_reader": "graphbench.interop.huggingface",
     "hub_reader": "graphbench.interop.hub",
+    "read_hub": "graphbench.interop.hub",
     "to_arrays": "graphbench.interop.arrays",
     "to_hf": "graphbench.interop.huggingface",
     "to_networkx": "graphbench.interop.nx",
@@ -43,6 +44,7 @@ __all__ = [
     "from_networkx",
     "hf_reader",
     "hub_reader",
+    "read_hub",
     "to_arrays",
     "to_hf",
     "to_networkx",

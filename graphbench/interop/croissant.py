@@ -13,6 +13,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.words import counted
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 PARQUET = "application/x-parquet"
@@ -64,7 +65,7 @@ def croissant_of(card: Card, files: Iterable[HubFile], *, url: str | None = None
         "conformsTo": VERSION,
         "name": card.address,
         "description": f"{card.summary} {card.description or ''}".strip(),
-        "license": f"https://spdx.org/licenses/{card.licence}" if _SPDX.fullmatch(card.licence) else card.licence,
+        "license": _licence(card),
         "url": url or source_address(card),
         "version": f"{card.version}.0.0",
         "citeAs": card.source.citation,
@@ -75,6 +76,13 @@ def croissant_of(card: Card, files: Iterable[HubFile], *, url: str | None = None
         "recordSet": [_record_set(card, file) for file in listed if file.encoding == PARQUET],
     }
     return {key: value for key, value in described.items() if value is not None}
+
+
+def _licence(card: Card) -> str | None:
+    """Return the address of a licence with an SPDX name, or its words; None where the card states none."""
+    if card.licence == "not stated":
+        return None
+    return f"https://spdx.org/licenses/{card.licence}" if _SPDX.fullmatch(card.licence) else card.licence
 
 
 def source_address(card: Card) -> str | None:
@@ -113,7 +121,8 @@ def _file_object(file: HubFile) -> dict[str, Any]:
         "@type": "cr:FileObject",
         "@id": file.path,
         "name": file.path,
-        "description": f"{file.samples:,} samples of the split {file.split}.",
+        "description": f"{'' if file.encoding == PARQUET else 'hints of '}{counted(file.samples, 'sample')} of the "
+        f"split {file.split}",
         "contentUrl": file.path,
         "contentSize": f"{file.bytes} B",
         "encodingFormat": file.encoding,
@@ -141,13 +150,15 @@ def columns_of(card: Card) -> Sequence[tuple[str, str, str, tuple[int, ...]]]:
         found.append(("edge_index", "sc:Integer", f"source and target of every arc{both}", (2, -1)))
     for feature in card.stored_features:
         shape = (() if feature.location is Location.GRAPH else (-1,)) + feature.row_shape
-        found.append((feature.name, _TYPES.get(feature.kind, "sc:Integer"), _meaning(feature), shape))
+        found.append((feature.name, _TYPES.get(feature.kind, "sc:Integer"), _meaning(card, feature), shape))
     return found
 
 
-def _meaning(feature: Feature) -> str:
+def _meaning(card: Card, feature: Feature) -> str:
     role = f"{feature.stage} at the {feature.location}, {feature.type_name}"
-    return f"{feature.meaning} ({role})" if feature.meaning else role
+    described = f"{feature.meaning} ({role})" if feature.meaning else role
+    names = ", ".join(f"{number} {name}" for number, name in enumerate(card.classes.get(feature.name, ())))
+    return f"{described}: {names}" if names and names not in described else described
 
 
 def _field(file: HubFile, name: str, type_: str, meaning: str, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import yaml
 
+from graphbench._version import __version__
 from graphbench.catalog.cards import CORE_SPLITS, Card
+from graphbench.catalog.features import Kind
 from graphbench.core.arguments import checked_path
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import StoreError
@@ -32,8 +34,9 @@ from graphbench.core.files import atomic_path, file_sha256, read_json, write_jso
 from graphbench.core.untrusted import require_regular
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.trajectories import Trajectories
+from graphbench.data.components.domain import find
 from graphbench.data.components.export import require_new_folder
-from graphbench.data.components.file_sources import Reader
+from graphbench.data.components.file_sources import Reader, refuse_other_draws
 from graphbench.evaluation.trivial import best_floor
 from graphbench.interop.cards import card_of
 from graphbench.interop.croissant import HubFile, columns_of, croissant_of, source_address
@@ -75,7 +78,7 @@ def write_hub(
             files += _write_split(splits[name], target, name)
         write_json(target / METADATA, croissant_of(card, files, url=url), sort_keys=False)
         hashes = {name: splits[name].content_hash for name in names}
-        write_text(target / DATA_CARD, data_card(card, files, hashes))
+        write_text(target / DATA_CARD, data_card(card, files, hashes, __version__))
         with atomic_path(target / CARD) as aside:
             shutil.copyfile(card.path, aside)
     except BaseException:  # a folder that is not whole must not be sent
@@ -98,22 +101,28 @@ def hub_reader(of: Any) -> Reader:
     def read(folder: Path) -> Mapping[str, Samples]:
         return {name: graphs_alone(samples, card) for name, samples in read_hub(folder, card).items()}
 
+    read.__qualname__ = f"of_{card.address}"  # readers of several datasets are several sources
     return read
 
 
-def read_hub(folder: Path, card: Card) -> dict[str, Samples]:
+def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
     """Return the samples in a folder of :func:`write_hub`, by split.
+
+    Args:
+        folder: The folder.
+        of: The dataset's card or id.
 
     Raises:
         StoreError: If a file is missing, damaged or not the one that the metadata name.
         ArgumentError: If the rows are no graphs of the card.
         MissingDependency: If ``pyarrow`` is not installed.
     """
-    files = list(_listed(folder))
-    found = {file.split: _read_rows(folder / file.path, card) for file in files if file.encoding != NPZ}
+    card, place = card_of(of), checked_path("folder", folder).expanduser()
+    files = list(_listed(place))
+    found = {file.split: _read_rows(place / file.path, card) for file in files if file.encoding != NPZ}
     for file in files:
         if file.encoding == NPZ:
-            found[file.split] = replace(found[file.split], hints=_read_hints(folder / file.path))
+            found[file.split] = replace(found[file.split], hints=_read_hints(place / file.path))
     return found
 
 
@@ -186,21 +195,22 @@ def _read_hints(path: Path) -> Trajectories:
             return Trajectories.of_arrays({name: stored[name] for name in stored.files})
 
 
-def data_card(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str]) -> str:
+def data_card(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], version: str) -> str:
     """Return the data card of a dataset as Markdown, with the front matter that hubs read.
 
     Args:
         card: The card of the dataset.
         files: Its files.
         hashes: Split -> content hash of its samples, which regenerated data have as well.
+        version: Version of graphbench.
     """
-    return "\n".join([*_front_matter(card, files), "", *_body(card, files, hashes)]) + "\n"
+    return "\n".join([*_front_matter(card, files), "", *_body(card, files, hashes, version)]) + "\n"
 
 
 def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
     rows = [{"split": file.split, "path": file.path} for file in files if file.encoding != NPZ]
     spdx = card.licence.lower()
-    licence = {"license": spdx} if " " not in spdx else {"license": "other", "license_name": card.licence}
+    licence = {"license": spdx} if " " not in spdx else {"license": "other"}
     facts = {
         "pretty_name": f"{card.title} ({card.address})",
         **licence,
@@ -211,40 +221,61 @@ def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
     return ["---", yaml.safe_dump(facts, sort_keys=False, allow_unicode=True).rstrip(), "---"]
 
 
-def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str]) -> Iterator[str]:
+def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], version: str) -> Iterator[str]:
     yield from (f"# {card.title}", "", card.summary, "")
     if card.description:
         yield from (card.description.strip(), "")
-    yield from ("## Splits", "", "| split | graphs | file | content hash | shift |", "| :-- | --: | :-- | :-- | :-- |")
-    for file in files:
+    draw = f", draw {card.data_seed}" if card.data_seed else ""
+    yield from (f"Dataset {card.address}, version {card.version}{draw}; written by graphbench {version}.", "")
+    rows = [file for file in files if file.encoding != NPZ]
+    whole = all(file.samples == card.all_splits[file.split].count for file in rows)
+    yield from ("## Splits", "")
+    if not whole:
+        yield from ("The files hold the first samples of the splits, not whole splits.", "")
+    yield from ("| split | graphs | file | content hash | shift |", "| :-- | --: | :-- | :-- | :-- |")
+    for file in rows:
         shift = card.all_splits[file.split].shift or ""
         yield f"| {file.split} | {file.samples:,} | `{file.path}` | `{hashes[file.split][:16]}` | {_cell(shift)} |"
-    yield from ("", "## Columns", "", "One row per graph.", "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
+    notes = ["One row per graph."]
+    if card.complete:
+        notes.append(
+            "Graphs are complete: a column of edges has a value per pair (u, v) of n nodes, at place u * n + v."
+        )
+    if card.hints:
+        notes.append("The steps of the algorithms (hints) are in `hints/<split>.npz`, as changes from step to step.")
+    if any(f.kind in (Kind.MASK, Kind.CATEGORICAL) for f in card.stored_features):
+        notes.append("A mask or a class of -1 is no value.")
+    yield from ("", "## Columns", "", " ".join(notes), "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
     for name, _, meaning, shape in columns_of(card):
         size = " x ".join("n" if length < 0 else str(length) for length in shape) or "one value"
         yield f"| `{name}` | {size} | {_cell(meaning)} |"
     yield from ("", "## Score", "", f"Models are ranked by `{card.metrics.primary}`.", "")
     floors = {split: best_floor(card, split, card.metrics.primary) for split in hashes}
+    floors = floors if whole and not card.data_seed else {}
     values = ", ".join(f"{best[1]:.4g} on {split} ({best[0]})" for split, best in floors.items() if best)
     if values:
         yield from (f"The best trivial predictions have {values}.", "")
-    yield from _use(card)
+    yield from _use(card, rows, whole=whole)
     yield from ("## Source", "", f"{card.source.citation or card.source.paper}.".replace("..", "."), "")
-    yield from (f"- {deviation}" for deviation in card.source.deviations)
+    if card.source.deviations:
+        yield from (*(f"- {deviation}" for deviation in card.source.deviations), "")
     address = source_address(card)
-    yield from ("", f"Licence: {card.licence}.", *([f"Source: {address}"] if address else []))
+    yield from (f"Licence: {card.licence}.", *([f"Source: {address}"] if address else []))
 
 
-def _use(card: Card) -> Iterator[str]:
+def _use(card: Card, rows: Sequence[HubFile], *, whole: bool) -> Iterator[str]:
     yield from ("## Use", "", "```python", "import graphbench", "from graphbench.interop import hub_reader", "")
     yield f'splits = graphbench.Loader("{card.address}", source=hub_reader("{card.address}"), folder=".").load()'
-    yield from (
-        "```",
-        "",
-        "The same data, generated on your machine from the card instead of read from these files:",
-        "",
-    )
-    yield from ("```console", f"graphbench generate {card.address}", "```", "")
+    yield from ("```", "")
+    generator = find("generator", card.generator)
+    if not generator.drawn or generator.redraw is refuse_other_draws:
+        yield from ("The data cannot be generated again; `card.yaml` describes them.", "")
+        return
+    limit = "" if whole else f" --limit {max(file.samples for file in rows)}"
+    draw = f" --data-seed {card.data_seed}" if card.data_seed else ""
+    splits = ",".join(file.split for file in rows)
+    yield from ("The same data, generated on your machine from the card instead of read from these files:", "")
+    yield from ("```console", f"graphbench generate {card.address} --splits {splits}{draw}{limit}", "```", "")
 
 
 def _cell(text: str) -> str:

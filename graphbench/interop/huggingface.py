@@ -151,6 +151,7 @@ def hf_reader(of: Any) -> Reader:
         saved = library.load_from_disk(str(folder))
         return {name: graphs_alone(from_hf(split, card), card) for name, split in saved.items()}
 
+    read.__qualname__ = f"of_{card.address}"  # readers of several datasets are several sources
     return read
 
 

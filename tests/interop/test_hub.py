@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import graphbench
 from graphbench.catalog.names import catalog
@@ -134,15 +136,23 @@ def test_nothing_half_written_remains(small, tmp_path):
         splits.val.transform = None
 
 
-def test_the_data_card_names_hashes_columns_and_floors(small, tmp_path):
+def test_the_data_card_names_hashes_and_columns(small, tmp_path):
     splits = small("algoreas/mst_easy")
     hub.write_hub(splits, tmp_path)
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("---\npretty_name")
     assert splits.test.content_hash[:16] in text
-    assert re.search(r"The best trivial predictions have .*0\.\d+ on test", text)
+    assert "not whole splits" in text and f"--splits train,val,test --limit {len(splits.test)}" in text
     for feature in splits.card.stored_features:
         assert f"`{feature.name}`" in text
+
+
+def test_the_data_card_of_whole_splits_has_trivial_scores():
+    card = graphbench.card("mst_easy")
+    files = [HubFile(f"data/{name}.parquet", name, card.splits[name].count, 1, "0" * 64) for name in ("val", "test")]
+    text = hub.data_card(card, files, {"val": "a" * 64, "test": "b" * 64}, "0.2")
+    assert re.search(r"The best trivial predictions have .*0\.\d+ on test", text)
+    assert "--limit" not in text
 
 
 def test_the_command_writes_the_folder(tmp_path, capsys):
@@ -155,3 +165,42 @@ def test_the_command_writes_the_folder(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["export", "mst_easy", "--format", "hubb", "-o", str(tmp_path / "other")])
     assert "did you mean 'hub'" in capsys.readouterr().err
+
+
+def test_missing_labels_come_back(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "own"))
+    edges = torch.stack([torch.arange(29), torch.arange(1, 30)])
+    graph = Data(x=torch.rand(30, 2), edge_index=edges, y=torch.arange(30) % 2)
+    graphbench.from_pyg("mine/nodes", [graph], target="y", directed=True)
+    splits = graphbench.Loader("mine/nodes", root=tmp_path / "data").load()
+    hub.write_hub(splits, tmp_path / "hub")
+    place = {"source": hub.hub_reader("mine/nodes"), "folder": tmp_path / "hub", "root": tmp_path / "other"}
+    assert graphbench.Loader("mine/nodes", **place).load().test.content_hash == splits.test.content_hash
+    text = (tmp_path / "hub" / "README.md").read_text()
+    assert "cannot be generated again" in text and "-1 is no value" in text
+
+
+def test_a_part_of_another_draw_says_how_to_make_it(tmp_path):
+    splits = graphbench.Loader("mst_easy", root=tmp_path / "data", limit=9, data_seed=3, workers=1).load(())
+    hub.write_hub(splits, str(tmp_path / "hub"), names=("val",))
+    text = (tmp_path / "hub" / "README.md").read_text()
+    assert "version 1, draw 3;" in text and "trivial" not in text
+    assert "graphbench generate algoreas/mst_easy --splits val --data-seed 3 --limit 9" in text
+    assert len(hub.read_hub(str(tmp_path / "hub"), "mst_easy")["val"]) == 9
+
+
+def test_two_readers_are_two_sources(small, tmp_path):
+    loaded = {}
+    for name in ("algoreas/mst_easy", "algoreas/flow_easy"):
+        hub.write_hub(small(name), tmp_path / name)
+        place = {"source": hub.hub_reader(name), "folder": tmp_path / name, "root": tmp_path / "root"}
+        loaded[name] = graphbench.Loader(name, **place).load(())
+    for name, splits in loaded.items():
+        assert splits.val.content_hash == small(name).val.content_hash
+
+
+def test_a_group_is_no_dataset(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["export", "algoreas_easy", "--format", "hub", "-o", str(tmp_path / "hub")])
+    assert end.value.code == 2
+    assert "fault of graphbench" not in capsys.readouterr().err

@@ -51,5 +51,7 @@ def require_new_folder(folder: Path) -> None:
         StoreError: If the folder holds files, or cannot be read.
     """
     with clear_errors(folder, "write", "choose another folder"):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and not folder.is_dir():
+            raise StoreError(f"{folder} is a file; give a new folder")
+        if folder.is_dir() and any(folder.iterdir()):
             raise StoreError(f"{folder} is there already and not empty; give a new folder, so that no files mix")

@@ -109,6 +109,7 @@ def file_source(
     also: tuple[Feature, ...] = (),
     downloads: tuple[Download, ...] = (),
     version: int = 1,
+    masks_cells: bool = False,
 ) -> FileSource:
     """Return a source of files for a reader that returns all splits as samples.
 
@@ -122,6 +123,7 @@ def file_source(
         also: Further features of the stage ``meta`` that the reader returns, e.g. the names of files.
         downloads: The registered downloads of the files.
         version: Must be raised whenever the reader returns other samples for the same files.
+        masks_cells: Whether masks and classes may hold -1, as those of the dataset's generator may.
     """
     protocol = name.partition(".")[2]
 
@@ -133,6 +135,7 @@ def file_source(
         version=version,
         parameters=FileParameters,
         read=read,
+        masks_cells=masks_cells,
         **READ_FROM_FILES,
     )
 

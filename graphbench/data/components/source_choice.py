@@ -24,7 +24,7 @@ _READERS: dict[str, FileSource] = {}
 register_domain(Domain(IMPORTED, sources=_READERS))
 
 
-def _source_of_reader(read: Reader) -> FileSource:
+def _source_of_reader(read: Reader, card: Card) -> FileSource:
     """Return the source of a user's reader: the registered one that it belongs to, or one of its own in this process.
 
     So a reader that is given as a function and by the name of its source is one source, with one protocol.
@@ -36,7 +36,8 @@ def _source_of_reader(read: Reader) -> FileSource:
                 return source
     words = f"{getattr(read, '__module__', '')}_{getattr(read, '__qualname__', type(read).__qualname__)}"
     short = re.sub(r"\W+", "_", words).strip("_")
-    _READERS[short] = file_source(f"{IMPORTED}.{short}", read)
+    masks_cells = find("generator", card.generator).masks_cells
+    _READERS[short] = file_source(f"{IMPORTED}.{short}", read, masks_cells=masks_cells)
     return _READERS[short]
 
 
@@ -47,7 +48,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
         ArgumentError: If the source does not exist.
     """
     if callable(source):
-        return _source_of_reader(source)
+        return _source_of_reader(source, card)
     try:
         registered: FileSource = find("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
