@@ -40,7 +40,9 @@ def test_every_dataset_with_models_has_a_panel_of_models_that_fit():
 def test_the_shown_lines_are_the_first_choices():
     card = graphbench.card("mst_easy")
     shown = unescape(re.search(r"<pre>(.*?)</pre>", code_panel.panel(card), re.DOTALL)[1])
-    assert shown.startswith("graphbench train algoreas/mst_easy --model gin_small --steps 20 --limit 200")
+    assert shown.startswith(
+        "graphbench train algoreas/mst_easy --model gin_small --output runs/mine \\\n    --steps 20"
+    )
 
 
 @pytest.mark.parametrize("language", sorted(code_panel.TEMPLATES))
@@ -52,7 +54,7 @@ def test_the_lines_run(language, tmp_path, monkeypatch, capsys):
     if language == "Python":
         exec(text, {})
     else:
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             try:
                 main(shlex.split(line)[1:])
             except SystemExit as end:

@@ -15,19 +15,19 @@ from graphbench.training.config import list_configs, load_config
 
 TEMPLATES = {  # language -> lines; {quick} is empty for a run with the budget of the configuration
     "command line": (
-        "graphbench train {address} --model {model}{quick} --output runs/mine\n"
+        "graphbench train {address} --model {model} --output runs/mine{quick}\n"
         "graphbench evaluate runs/mine --splits {test}\n"
         "graphbench report --records runs/mine --output report"
     ),
     "Python": (
         "import graphbench\n\n"
-        'result = graphbench.train("{address}", "{model}"{quick}, output="runs/mine")\n'
+        'result = graphbench.train("{address}", "{model}", output="runs/mine"{quick})\n'
         'print(result.scores["{test}"])'
     ),
 }
 QUICK = {
-    "command line": " --steps 20 --limit {limit} --evaluate val,test",
-    "Python": ', steps=20, limit={limit}, evaluate=["val", "test"]',
+    "command line": " \\\n    --steps 20 --limit {limit} --evaluate val,test",
+    "Python": ',\n                          steps=20, limit={limit}, evaluate=["val", "test"]',
 }
 _LIMIT = 200  # samples of a quick try
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphbench.training.transfer import Adapted
 
 _LEVEL = 0.975  # quantile of Student's t: two-sided 95 %
-_WORDS = {"pretrained": "pretrained, then adapted", "scratch": "from scratch"}
+_WORDS = {"pretrained": "pretrained", "scratch": "from scratch"}
 Curve = Mapping[int, Sequence[float]]  # shots -> score of every seed
 
 
@@ -35,6 +35,8 @@ def curves_of(results: Iterable[Adapted], split: str) -> dict[str, dict[str, dic
 def transfer_table(results: Sequence[Adapted], split: str) -> str:
     """Return a Markdown table: a row per dataset, a column per number of samples, pretrained beside from scratch.
 
+    An arrow at the metric says whether higher or lower scores are better.
+
     A cell has the mean over the seeds with half the width of Student's 95 % interval, or both scores of two seeds.
     """
     curves = curves_of(results, split)
@@ -45,7 +47,7 @@ def transfer_table(results: Sequence[Adapted], split: str) -> str:
     ]
     for dataset, starts in curves.items():
         metric = find_card(dataset).metrics.primary
-        metric += f" ({'higher' if METRICS[metric].higher_is_better else 'lower'} is better)"
+        metric += " ↑" if METRICS[metric].higher_is_better else " ↓"
         for start, by_shots in starts.items():
             cells = [_cell(by_shots.get(count, [])) for count in shots]
             lines.append(f"| {dataset} | {metric} | {_WORDS[start]} | " + " | ".join(cells) + " |")

@@ -109,11 +109,11 @@ def test_the_table_has_means_and_intervals():
     results.append(_adapted("scratch", 10, 0, 0.25))
     assert half_width(scores) == pytest.approx(4.302653 * 0.1 / 3**0.5, rel=1e-5)  # Student's t, 2 degrees of freedom
     table = transfer_table(results, "test")
-    assert "| pretrained, then adapted | 0.6 ± 0.25 |" in table
+    assert "| f1 ↑ | pretrained | 0.6 ± 0.25 |" in table
     assert "| from scratch | 0.25 |" in table
     figure = transfer_figure(results, "test")
     assert figure.axes[0].get_title() == "algoreas/mst_easy"
-    assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained, then adapted", "from scratch"}
+    assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained", "from scratch"}
 
 
 def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
