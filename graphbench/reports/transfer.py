@@ -51,8 +51,24 @@ def transfer_table(results: Sequence[Adapted], split: str) -> str:
         for start, by_shots in starts.items():
             cells = [_cell(by_shots.get(count, [])) for count in shots]
             lines.append(f"| {dataset} | {metric} | {_WORDS[start]} | " + " | ".join(cells) + " |")
-    notes = dict.fromkeys(f"- {one.dataset}, n = {one.shots}: {one.note}" for one in results if one.note)
+    noted: dict[tuple[int, str], dict[str, None]] = {}
+    for one in results:
+        if one.note:
+            noted.setdefault((one.shots, one.note), {})[one.dataset] = None
+    notes = [f"- n = {count:,}, {', '.join(names)}: {note}" for (count, note), names in noted.items()]
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+
+
+def separated(results: Sequence[Adapted], split: str) -> tuple[int, int]:
+    """Return in how many pairs of pretrained and scratch the two intervals do not overlap, and the number of pairs."""
+    apart = pairs = 0
+    for starts in curves_of(results, split).values():
+        for count, first in starts.get("pretrained", {}).items():
+            halves = half_width(first), half_width(second := starts.get("scratch", {}).get(count, []))
+            if halves[0] is not None and halves[1] is not None:
+                pairs += 1
+                apart += abs(float(np.mean(first)) - float(np.mean(second))) > halves[0] + halves[1]
+    return apart, pairs
 
 
 def half_width(scores: Sequence[float]) -> float | None:
@@ -67,7 +83,7 @@ def half_width(scores: Sequence[float]) -> float | None:
 def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:
     """Return the curves of all datasets, one panel each: mean score over the number of samples, with intervals."""
     curves = curves_of(results, split)
-    columns = min(len(curves), 4)
+    columns = min(len(curves), 3)
     rows = -(-len(curves) // columns)
     figure, axes = new_figure(len(curves), (3.2 * columns + 2.2, 2.8 * rows), columns)
     for panel, (dataset, starts) in zip(axes, curves.items(), strict=True):

@@ -10,7 +10,7 @@ import pytest
 from graphbench.cli import main
 from graphbench.core.errors import CardError, ConfigError
 from graphbench.records.files import read_record
-from graphbench.reports.transfer import half_width, transfer_figure, transfer_table
+from graphbench.reports.transfer import half_width, separated, transfer_figure, transfer_table
 from graphbench.training import transfer
 from graphbench.training.transfer import Adapted, TransferPlan, run_transfer, sources_of
 
@@ -111,6 +111,9 @@ def test_the_table_has_means_and_intervals():
     table = transfer_table(results, "test")
     assert "| f1 ↑ | pretrained | 0.6 ± 0.25 |" in table
     assert "| from scratch | 0.25 |" in table
+    assert separated(results, "test") == (0, 0)
+    others = [_adapted("scratch", 10, seed, score) for seed, score in enumerate((0.01, 0.02, 0.03))]
+    assert separated([*results[:3], *others], "test") == (1, 1)
     figure = transfer_figure(results, "test")
     assert figure.axes[0].get_title() == "algoreas/mst_easy"
     assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained", "from scratch"}
