@@ -332,7 +332,8 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     splits: Annotated[str, typer.Option("--splits", "--split", help="Comma-separated splits.")] = "test",
     output: Annotated[
-        Path | None, typer.Option(help="Folder of the files, one per split.", show_default="<run>/predictions")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of the files, one per split.", show_default="<run>/predictions"),
     ] = None,
     root: Root = None,
     limit: Limit = None,

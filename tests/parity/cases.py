@@ -115,10 +115,35 @@ SEARCH: dict[str, Any] = {
 
 
 def machine() -> dict[str, str]:
-    """Return what decides whether the bits of two machines can be compared."""
+    """Return what decides whether the bits of two machines can be compared.
+
+    Two processors of one name may round products differently, so the bits of some products count, too.
+    """
     from graphbench.records.machine import cpu_name
 
-    return {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability(), "cpu": str(cpu_name())}
+    facts = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability(), "cpu": str(cpu_name())}
+    return {**facts, "products": _products()}
+
+
+def _products() -> str:
+    """Return a hash of products of matrices of several sizes, of one thread."""
+    threads, digest = torch.get_num_threads(), hashlib.sha256()
+    torch.set_num_threads(1)
+    try:
+        random = torch.Generator().manual_seed(0)
+        for rows, inner, columns in (
+            (7, 5, 3),
+            (32, 64, 64),
+            (512, 128, 64),
+            (33, 257, 129),
+            (2048, 32, 32),
+            (16, 1024, 8),
+        ):
+            first, second = (torch.randn(shape, generator=random) for shape in ((rows, inner), (inner, columns)))
+            digest.update((first @ second).numpy().tobytes())
+    finally:
+        torch.set_num_threads(threads)
+    return digest.hexdigest()[:16]
 
 
 def run(case: Case, root: Path, output: Path, **options: Any) -> Any:

@@ -14,20 +14,20 @@ from graphbench.data.components.domain import domain_of
 from graphbench.data.components.exporters import Exporter
 
 
-def find_exporter(card: Card, name: str, others: Mapping[str, str]) -> Exporter:
+def find_exporter(card: Card, name: str, others: Mapping[str, str] | None = None) -> Exporter:
     """Return the exporter of a dataset's domain with a name, e.g. ``cnf``.
 
     Args:
         card: The card of the dataset.
         name: Name of the format.
-        others: Formats of all domains -> their description, for the message.
+        others: Formats of all domains -> their description, for the message; None for none.
 
     Raises:
         ArgumentError: If the domain has no exporter of this name.
     """
     exporters: Mapping[str, Exporter] = domain_of(card).components("exporter")
     if name not in exporters:
-        known = {**others, **{short: exporter.about for short, exporter in exporters.items()}}
+        known = {**(others or {}), **{short: exporter.about for short, exporter in exporters.items()}}
         listed = "; ".join(f"{short!r}: {about}" for short, about in known.items())
         raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, known)} (known are {listed})")
     return exporters[name]

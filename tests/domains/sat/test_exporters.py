@@ -61,7 +61,7 @@ CARD = "sat/small:select"
 
 def test_a_dataset_is_an_aslib_scenario(splits, tmp_path):
     card = graphbench.card(CARD)
-    export_samples(find_exporter(card, "aslib", {}), card, splits, tmp_path / "scenario")
+    export_samples(find_exporter(card, "aslib"), card, splits, tmp_path / "scenario")
     found = read_scenario(tmp_path / "scenario")
     seeds = [*range(6), 10, 11, 20, 21, 22]
     assert found.instances == tuple(formula(seed).gbdhash for seed in seeds)
@@ -90,7 +90,7 @@ def test_a_dataset_is_an_aslib_scenario(splits, tmp_path):
 
 def test_an_exported_scenario_is_a_dataset_again(splits, tmp_path):
     card = graphbench.card(CARD)
-    export_samples(find_exporter(card, "aslib", {}), card, splits, tmp_path / "scenario")
+    export_samples(find_exporter(card, "aslib"), card, splits, tmp_path / "scenario")
     loader = graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "scenario", root=tmp_path / "root")
     loaded = loader.load()
     for split, samples in splits.items():
@@ -106,7 +106,7 @@ def test_an_exported_scenario_is_a_dataset_again(splits, tmp_path):
 
 def test_a_dataset_is_a_folder_of_formulas(splits, tmp_path):
     card = graphbench.card(CARD)
-    exporter = find_exporter(card, "cnf", {})
+    exporter = find_exporter(card, "cnf")
     export_samples(exporter, card, {**splits, "dense": labelled(range(30, 32))}, tmp_path / "cnf")
     found = read_formulas(tmp_path / "cnf")
     assert {name: len(own) for name, own in found.items()} == {"train": 6, "val": 2, "test": 3, "dense": 2}
@@ -120,7 +120,7 @@ def test_a_dataset_is_a_folder_of_formulas(splits, tmp_path):
 def test_what_no_format_holds_is_refused(splits, tmp_path):
     card = graphbench.card(CARD)
     with pytest.raises(ArgumentError, match=r"'asslib'.*'aslib'"):
-        find_exporter(card, "asslib", {})
+        find_exporter(card, "asslib")
     with pytest.raises(ArgumentError, match="known are 'all': of all domains"):
         find_exporter(graphbench.card("algoreas/mst_easy"), "cnf", {"all": "of all domains"})
     with pytest.raises(ArgumentError, match="the split 'dense' is out of distribution"):
