@@ -1,8 +1,8 @@
 """Train the paper's baselines at the paper's budget on a GPU, several at once, until a deadline; keep the records.
 
 ``python -m benchmarks.gpu --minutes 28 --jobs 4 --out FOLDER`` is the one command. Runs start in the order of
-:data:`PLAN`, GIN first, or of ``--plan``, and runs that have their record are left out. Each run has a separate process, and its record
-says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and end; the same command
+:data:`PLAN`, GIN first, or of ``--plan``, and runs that have their record are left out. Each run has a separate
+process, and its record says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and end; the same command
 continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import FOLDER`` puts the records into
 ``baselines/results``) and ``gpu.log``; a summary goes to ``benchmarks/results/gpu.json``.
 """
@@ -36,8 +36,8 @@ ALGOREAS = ("topological_sort", "mst", "bridges", "steiner_tree", "max_clique", 
 CIRCUITS = ("circuits/converters_5:both",)
 NEEDED = (  # packages that training imports beside the standard library
     "torch", "torch_geometric", "numpy", "scipy", "h5py", "numba", "networkx", "pydantic", "pydantic_core",
-    "annotated_types", "typing_inspection", "typing_extensions", "yaml", "rich", "filelock", "platformdirs", "safetensors",
-    "typer",
+    "annotated_types", "typing_inspection", "typing_extensions", "yaml", "rich", "filelock", "platformdirs",
+    "safetensors", "typer",
 )  # fmt: skip
 SETTINGS = {
     "budget": "the configuration's steps, as in the paper, unless stated",
