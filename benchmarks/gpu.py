@@ -2,9 +2,10 @@
 
 ``python -m benchmarks.gpu --minutes 28 --jobs 4 --out FOLDER`` is the one command. Runs start in the order of
 :data:`PLAN`, GIN first, or of ``--plan``, and runs that have their record are left out. Each run has a separate
-process, and its record says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint and
-end; the same command continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import FOLDER`` puts the records into
-``baselines/results``) and ``gpu.log``; a summary goes to ``benchmarks/results/gpu.json``.
+process, and its record says that others shared the GPU. Before the deadline the unfinished runs write a checkpoint
+and end; the same command continues them. ``FOLDER`` gets ``records.tar.gz`` (``python -m benchmarks.gpu --import
+FOLDER`` puts the records into ``baselines/results``) and ``gpu.log``; a summary goes to
+``benchmarks/results/gpu.json``.
 """
 
 from __future__ import annotations
