@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,11 @@ Records = Annotated[
 Baselines = Annotated[
     bool, typer.Option("--baselines", help="Add the package's records to the records of `--records`.")
 ]
+SamplesLimit = Annotated[
+    int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
+]
+ValLimit = Annotated[int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")]
+Device = Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `cuda:<number>`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -77,6 +83,13 @@ def limits_by_split(option: str, text: str | None) -> int | dict[str, int] | Non
             raise typer.BadParameter(f"{option} {text!r}: write a number, or SPLIT=NUMBER parts such as n384=100")
         limits[split] = int(number)
     return limits
+
+
+def overrides_of(words: Sequence[str]) -> dict[str, Any]:
+    """Return the changes of a configuration, from ``KEY=VALUE`` words."""
+    from graphbench.training.overrides import pair_of
+
+    return dict(pair_of(word) for word in words)
 
 
 SplitNames = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbench.cli.options import Json, Root, limits_by_split
+from graphbench.cli.options import Device, Json, Root, SamplesLimit, ValLimit, limits_by_split, overrides_of
 from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
 
@@ -38,16 +38,12 @@ def sweep(
     steps: Annotated[
         int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configurations'")
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
-    ] = None,
+    limit: SamplesLimit = None,
     eval_limit: Annotated[
         str | None,
         typer.Option(metavar="N | SPLIT=N,...", help="Score at most N samples of each split.", show_default="all"),
     ] = None,
-    val_limit: Annotated[
-        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
-    ] = None,
+    val_limit: ValLimit = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override a key of all models, e.g. `--set training.lr=3e-4`; may be repeated."),
@@ -75,7 +71,7 @@ def sweep(
         int | None, typer.Option(min=0, help="Train one run by its number, as the Slurm script does.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and train none.")] = False,
-    device: Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `cuda:<number>`.")] = "auto",
+    device: Device = "auto",
     baselines: Annotated[
         bool, typer.Option("--baselines", help="Add the package's records to the tables and pages of the sweep.")
     ] = False,
@@ -95,7 +91,7 @@ def sweep(
 
     given: dict[str, Any] = {"models": model, "seeds": seed, "data_seeds": data_seed, "evaluate": evaluate}
     given |= {"steps": steps, "limit": limit, "eval_limit": limits_by_split("--eval-limit", eval_limit)}
-    given |= {"val_limit": val_limit, "set": None if set_ is None else _overrides(set_)}
+    given |= {"val_limit": val_limit, "set": None if set_ is None else overrides_of(set_)}
     plan = _plan(datasets, {key: value for key, value in given.items() if value is not None})
     cells = cells_of(plan, output)
     missing = [waiting for waiting in cells if waiting.record() is None]
@@ -125,17 +121,9 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _overrides(words: Sequence[str]) -> dict[str, Any]:
-    from graphbench.training.overrides import pair_of
-
-    return dict(pair_of(word) for word in words)
-
-
 def _plan(datasets: Sequence[str], given: dict[str, Any]) -> SweepPlan:
     """Return the plan of the options, or that of a file with the options in place of its keys."""
-    from pydantic import ValidationError
-
-    from graphbench.core.validation import explain
+    from graphbench.core.validation import validated
     from graphbench.training.sweep import SweepPlan, read_plan
 
     content: dict[str, Any] = {"datasets": tuple(datasets)}
@@ -144,10 +132,7 @@ def _plan(datasets: Sequence[str], given: dict[str, Any]) -> SweepPlan:
     content |= given
     if not content.get("models"):
         raise ConfigError("no model is named; give --model NAME once or more, or a YAML file with the key models")
-    try:
-        return SweepPlan.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(explain(error, SweepPlan, where="the sweep")) from error
+    return validated(SweepPlan, content, ConfigError, "the sweep")
 
 
 def _print_cells(cells: Sequence[Cell], missing: Sequence[Cell], as_json: bool) -> None:

@@ -15,6 +15,7 @@ from graphbench.cli.options import (
     Records,
     Root,
     Source,
+    ValLimit,
     Workers,
     files_of,
     limits_by_split,
@@ -75,9 +76,7 @@ def train(
             show_default="all",
         ),
     ] = None,
-    val_limit: Annotated[
-        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
-    ] = None,
+    val_limit: ValLimit = None,
     save_record: Annotated[
         Path | None,
         typer.Option(

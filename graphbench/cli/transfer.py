@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbench.cli.options import Json, Root
+from graphbench.cli.options import Device, Json, Root, SamplesLimit, ValLimit, overrides_of
 from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
 
@@ -44,12 +44,8 @@ def transfer(
         list[str] | None,
         typer.Option(help="Kind of parts that are not adapted, such as `processor`; may be repeated."),
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
-    ] = None,
-    val_limit: Annotated[
-        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
-    ] = None,
+    limit: SamplesLimit = None,
+    val_limit: ValLimit = None,
     eval_limit: Annotated[
         int | None, typer.Option(min=1, help="Score at most N samples of each split.", show_default="all")
     ] = None,
@@ -63,7 +59,7 @@ def transfer(
         list[str] | None, typer.Option("--adapt-set", help="Override a key of the adaptation; may be repeated.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the runs and results.")] = Path("transfer"),
-    device: Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `cuda:<number>`.")] = "auto",
+    device: Device = "auto",
     root: Root = None,
     as_json: Json = False,
 ) -> None:
@@ -75,7 +71,8 @@ def transfer(
 
     Example: `graphbench transfer --pretrain 'algoreas/*_easy' --adapt mst_easy --adapt bridges_easy --model gin_small`
     """
-    from graphbench.training.overrides import pair_of
+    from graphbench.core.validation import validated
+    from graphbench.training.transfer import TransferPlan
 
     given: dict[str, Any] = {
         "pretrain": tuple(pretrain),
@@ -91,10 +88,10 @@ def transfer(
         "val_limit": val_limit,
         "eval_limit": eval_limit,
         "evaluate": tuple(evaluate.split(",")),
-        "set": dict(pair_of(word) for word in set_ or ()),
-        "adapt_set": dict(pair_of(word) for word in adapt_set or ()),
+        "set": overrides_of(set_ or ()),
+        "adapt_set": overrides_of(adapt_set or ()),
     }
-    plan = _plan(given)
+    plan = validated(TransferPlan, given, ConfigError, "the transfer")
     _run(plan, output, root, device, as_json)
 
 
@@ -103,18 +100,6 @@ def _numbers(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no list of numbers such as 0,10,100", param_hint="--shots") from None
-
-
-def _plan(given: dict[str, Any]) -> TransferPlan:
-    from pydantic import ValidationError
-
-    from graphbench.core.validation import explain
-    from graphbench.training.transfer import TransferPlan
-
-    try:
-        return TransferPlan.model_validate(given)
-    except ValidationError as error:
-        raise ConfigError(explain(error, TransferPlan, where="the transfer")) from error
 
 
 def _require_same_plan(plan: TransferPlan, path: Path) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.suggestions import closest
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
+_Model = TypeVar("_Model", bound=BaseModel)
 _PLAIN = {
     **dict.fromkeys(("dict_type", "model_type"), "write keys with values (key: value)"),
     "tuple_type": "write a list ([a, b])",
@@ -36,6 +34,18 @@ def section_below(schema: type[BaseModel], *keys: str) -> type[BaseModel]:
     for key in reversed(keys):
         schema = create_model("Section", **{key: (schema, ...)})  # type: ignore[call-overload]
     return schema
+
+
+def validated(schema: type[_Model], content: Any, error: type[Exception], where: str) -> _Model:
+    """Return the content as a model of the schema.
+
+    Raises:
+        Exception: Of the given type, with all problems, if the schema refuses the content.
+    """
+    try:
+        return schema.model_validate(content)
+    except ValidationError as problem:
+        raise error(explain(problem, schema, where=where)) from problem
 
 
 def explain(

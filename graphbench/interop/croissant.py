@@ -98,7 +98,6 @@ def _year(card: Card) -> str | None:
 
 
 def _context() -> dict[str, Any]:
-    json = "@json"
     return {
         "@language": "en",
         "@vocab": "https://schema.org/",
@@ -107,8 +106,8 @@ def _context() -> dict[str, Any]:
         "rai": "http://mlcommons.org/croissant/RAI/",
         "dct": "http://purl.org/dc/terms/",
         "conformsTo": "dct:conformsTo",
-        "data": {"@id": "cr:data", "@type": json},
-        "examples": {"@id": "cr:examples", "@type": json},
+        "data": {"@id": "cr:data", "@type": "@json"},
+        "examples": {"@id": "cr:examples", "@type": "@json"},
         "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
         "description": {"@container": "@language"},
         "name": {"@container": "@language"},
@@ -144,14 +143,14 @@ def _record_set(card: Card, file: HubFile) -> dict[str, Any]:
 
 def columns_of(card: Card) -> Sequence[tuple[str, str, str, tuple[int, ...]]]:
     """Return name, data type, meaning and shape of the columns of a dataset's tables; -1 is a size that varies."""
-    found: list[tuple[str, str, str, tuple[int, ...]]] = [("num_nodes", "sc:Integer", "number of nodes", ())]
+    columns: list[tuple[str, str, str, tuple[int, ...]]] = [("num_nodes", "sc:Integer", "number of nodes", ())]
     if not card.complete:
         both = "" if card.directed else "; both directions of an edge are neighbouring columns"
-        found.append(("edge_index", "sc:Integer", f"source and target of every arc{both}", (2, -1)))
+        columns.append(("edge_index", "sc:Integer", f"source and target of every arc{both}", (2, -1)))
     for feature in card.stored_features:
         shape = (() if feature.location is Location.GRAPH else (-1,)) + feature.row_shape
-        found.append((feature.name, _TYPES.get(feature.kind, "sc:Integer"), _meaning(card, feature), shape))
-    return found
+        columns.append((feature.name, _TYPES.get(feature.kind, "sc:Integer"), _meaning(card, feature), shape))
+    return columns
 
 
 def _meaning(card: Card, feature: Feature) -> str:

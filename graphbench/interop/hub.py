@@ -16,7 +16,7 @@ Nothing is sent or fetched: the folder is given to the hub's own program.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -36,7 +36,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.trajectories import Trajectories
 from graphbench.data.components.domain import find
 from graphbench.data.components.export import require_new_folder
-from graphbench.data.components.file_sources import Reader, refuse_other_draws
+from graphbench.data.components.file_sources import Reader, has_one_draw
 from graphbench.evaluation.trivial import best_floor
 from graphbench.interop.cards import card_of
 from graphbench.interop.croissant import HubFile, columns_of, croissant_of, source_address
@@ -118,12 +118,9 @@ def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
         MissingDependency: If ``pyarrow`` is not installed.
     """
     card, place = card_of(of), checked_path("folder", folder).expanduser()
-    files = list(_listed(place))
-    found = {file.split: _read_rows(place / file.path, card) for file in files if file.encoding != NPZ}
-    for file in files:
-        if file.encoding == NPZ:
-            found[file.split] = replace(found[file.split], hints=_read_hints(place / file.path))
-    return found
+    rows, hints = _listed(place)
+    samples = {path.stem: _read_rows(path, card) for path in rows}
+    return samples | {path.stem: replace(samples[path.stem], hints=_read_hints(path)) for path in hints}
 
 
 def _write_split(split: GraphDataset, target: Path, name: str) -> Iterator[HubFile]:
@@ -160,8 +157,8 @@ def _described(path: Path, target: Path, split: str, samples: int, *encoding: st
     return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), *encoding)
 
 
-def _listed(folder: Path) -> Iterator[HubFile]:
-    """Yield the files that the metadata of a folder name, after a check of their hashes."""
+def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of rows and the files of hints that the metadata name, after a check of their hashes."""
     path = folder / METADATA
     if not path.is_file():
         raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
@@ -170,14 +167,17 @@ def _listed(folder: Path) -> Iterator[HubFile]:
             (str(one["contentUrl"]), str(one["sha256"]), str(one["encodingFormat"]))
             for one in read_json(path)["distribution"]
         ]
+    rows: list[Path] = []
+    hints: list[Path] = []
     for address, sha256, encoding in objects:
         file = folder / address
         if file.resolve().parent.parent != folder.resolve() or not file.is_file():
             raise StoreError(f"{path} names {address!r}, which is no file of the folder; {_REMEDY}")
-        found = file_sha256(file)
-        if found != sha256:
-            raise StoreError(f"{file} has the SHA-256 {found[:12]}..., {METADATA} says {sha256[:12]}...; {_REMEDY}")
-        yield HubFile(address, file.stem, 0, file.stat().st_size, sha256, encoding)
+        digest = file_sha256(file)
+        if digest != sha256:
+            raise StoreError(f"{file} has the SHA-256 {digest[:12]}..., {METADATA} says {sha256[:12]}...; {_REMEDY}")
+        (hints if encoding == NPZ else rows).append(file)
+    return rows, hints
 
 
 def _read_rows(path: Path, card: Card) -> Samples:
@@ -222,13 +222,23 @@ def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
 
 
 def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], version: str) -> Iterator[str]:
+    rows = [file for file in files if file.encoding != NPZ]
+    whole = all(file.samples == card.all_splits[file.split].count for file in rows)
+    draw = f", draw {card.data_seed}" if card.data_seed else ""
     yield from (f"# {card.title}", "", card.summary, "")
     if card.description:
         yield from (card.description.strip(), "")
-    draw = f", draw {card.data_seed}" if card.data_seed else ""
     yield from (f"Dataset {card.address}, version {card.version}{draw}; written by graphbench {version}.", "")
-    rows = [file for file in files if file.encoding != NPZ]
-    whole = all(file.samples == card.all_splits[file.split].count for file in rows)
+    yield from _splits(card, rows, hashes, whole=whole)
+    yield from _columns(card)
+    yield from ("## Score", "", f"Models are ranked by `{card.metrics.primary}`.", "")
+    if whole and not card.data_seed:
+        yield from _floors(card, hashes)
+    yield from _use(card, rows, whole=whole)
+    yield from _source(card)
+
+
+def _splits(card: Card, rows: Sequence[HubFile], hashes: Mapping[str, str], *, whole: bool) -> Iterator[str]:
     yield from ("## Splits", "")
     if not whole:
         yield from ("The files hold the first samples of the splits, not whole splits.", "")
@@ -236,6 +246,10 @@ def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], versi
     for file in rows:
         shift = card.all_splits[file.split].shift or ""
         yield f"| {file.split} | {file.samples:,} | `{file.path}` | `{hashes[file.split][:16]}` | {_cell(shift)} |"
+    yield ""
+
+
+def _columns(card: Card) -> Iterator[str]:
     notes = ["One row per graph."]
     if card.complete:
         notes.append(
@@ -245,17 +259,21 @@ def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], versi
         notes.append("The steps of the algorithms (hints) are in `hints/<split>.npz`, as changes from step to step.")
     if any(f.kind in (Kind.MASK, Kind.CATEGORICAL) for f in card.stored_features):
         notes.append("A mask or a class of -1 is no value.")
-    yield from ("", "## Columns", "", " ".join(notes), "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
+    yield from ("## Columns", "", " ".join(notes), "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
     for name, _, meaning, shape in columns_of(card):
         size = " x ".join("n" if length < 0 else str(length) for length in shape) or "one value"
         yield f"| `{name}` | {size} | {_cell(meaning)} |"
-    yield from ("", "## Score", "", f"Models are ranked by `{card.metrics.primary}`.", "")
-    floors = {split: best_floor(card, split, card.metrics.primary) for split in hashes}
-    floors = floors if whole and not card.data_seed else {}
+    yield ""
+
+
+def _floors(card: Card, splits: Iterable[str]) -> Iterator[str]:
+    floors = {split: best_floor(card, split, card.metrics.primary) for split in splits}
     values = ", ".join(f"{best[1]:.4g} on {split} ({best[0]})" for split, best in floors.items() if best)
     if values:
         yield from (f"The best trivial predictions have {values}.", "")
-    yield from _use(card, rows, whole=whole)
+
+
+def _source(card: Card) -> Iterator[str]:
     yield from ("## Source", "", f"{card.source.citation or card.source.paper}.".replace("..", "."), "")
     if card.source.deviations:
         yield from (*(f"- {deviation}" for deviation in card.source.deviations), "")
@@ -267,8 +285,7 @@ def _use(card: Card, rows: Sequence[HubFile], *, whole: bool) -> Iterator[str]:
     yield from ("## Use", "", "```python", "import graphbench", "from graphbench.interop import hub_reader", "")
     yield f'splits = graphbench.Loader("{card.address}", source=hub_reader("{card.address}"), folder=".").load()'
     yield from ("```", "")
-    generator = find("generator", card.generator)
-    if not generator.drawn or generator.redraw is refuse_other_draws:
+    if has_one_draw(find("generator", card.generator)):
         yield from ("The data cannot be generated again; `card.yaml` describes them.", "")
         return
     limit = "" if whole else f" --limit {max(file.samples for file in rows)}"

@@ -23,6 +23,8 @@ from itertools import combinations, count
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.records.aggregates import student_half_width
+
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95  # of intervals
@@ -196,10 +198,7 @@ def interval_of(sample: Sample, lowest: float = -np.inf, highest: float = np.inf
     """
     tail = (1 - LEVEL) / 2
     if sample.varies and not sample.deterministic:
-        from scipy.special import stdtrit
-
-        runs = len(sample.values)
-        half = float(stdtrit(runs - 1, 1 - tail)) * float(np.std(sample.values, ddof=1)) / runs**0.5
+        half = student_half_width(sample.values, LEVEL)
         return Interval(max(sample.mean - half, lowest), min(sample.mean + half, highest), STUDENT)
     if replicates := sample.mean_replicates:
         low, high = np.quantile(replicates, [tail, 1 - tail])

@@ -16,6 +16,17 @@ PartKind = Literal["processor", "encoders", "decoders"]
 PART_KINDS: tuple[PartKind, ...] = ("processor", "encoders", "decoders")
 
 
+def require_part_kinds(kinds: Sequence[str]) -> None:
+    """Raise an error for a kind of parts that no model has.
+
+    Raises:
+        ConfigError: With the kind.
+    """
+    unknown = next((kind for kind in kinds if kind not in PART_KINDS), None)
+    if unknown is not None:
+        raise ConfigError(f"freeze names {unknown!r}; the parts of a model are {', '.join(PART_KINDS)}")
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a model that may be taken from another model.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.records.budgets import not_stated
@@ -50,6 +52,19 @@ class Stat:
         if len(numbers) == 1:
             return cls(mean, None, 1)
         return cls(mean, math.hypot(*(value - mean for value in numbers)) / math.sqrt(len(numbers) - 1), len(numbers))
+
+
+def student_half_width(values: Sequence[float], level: float) -> float:
+    """Return half the width of Student's interval of the mean of at least two values.
+
+    Args:
+        values: One value per run.
+        level: Probability that the interval covers the mean, such as 0.95.
+    """
+    from scipy.special import stdtrit
+
+    runs, tail = len(values), (1 - level) / 2
+    return float(stdtrit(runs - 1, 1 - tail)) * float(np.std(values, ddof=1)) / math.sqrt(runs)
 
 
 def absurd_number(record: RunRecord) -> str:

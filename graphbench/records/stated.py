@@ -61,9 +61,9 @@ class StatedCost:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
                 raise ResultError(f"{name} is {value!r:.80}; give a number that is not negative")
-        self.require_plausible()
+        self._require_plausible()
 
-    def require_plausible(self) -> None:
+    def _require_plausible(self) -> None:
         """Refuse more processor time than the processors of the machine have in the time on the clock.
 
         Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from graphbench.catalog.names import card as find_card
 from graphbench.evaluation.metrics.registry import METRICS
+from graphbench.records.aggregates import student_half_width
 from graphbench.reports.plots import COLOURS, add_legend, new_figure
 
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from graphbench.training.transfer import Adapted
 
-_LEVEL = 0.975  # quantile of Student's t: two-sided 95 %
+_LEVEL = 0.95
 _WORDS = {"pretrained": "pretrained", "scratch": "from scratch"}
 Curve = Mapping[int, Sequence[float]]  # shots -> score of every seed
 
 
 def curves_of(results: Iterable[Adapted], split: str) -> dict[str, dict[str, dict[int, list[float]]]]:
     """Return dataset -> start -> shots -> scores on a split, one per seed."""
-    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    curves: dict[str, dict[str, dict[int, list[float]]]] = {}
     for one in results:
-        by_shots = found.setdefault(one.dataset, {}).setdefault(one.start, {}).setdefault(one.shots, [])
+        by_shots = curves.setdefault(one.dataset, {}).setdefault(one.start, {}).setdefault(one.shots, [])
         if split in one.scores:
             by_shots.append(one.scores[split])
-    return found
+    return curves
 
 
 def transfer_table(results: Sequence[Adapted], split: str) -> str:
@@ -75,9 +75,7 @@ def half_width(scores: Sequence[float]) -> float | None:
     """Return half the width of Student's 95 % interval of a mean; None below three scores."""
     if len(scores) < 3:
         return None
-    from scipy.special import stdtrit
-
-    return float(stdtrit(len(scores) - 1, _LEVEL)) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
+    return student_half_width(scores, _LEVEL)
 
 
 def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:

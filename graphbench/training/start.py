@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from graphbench.core.errors import ArgumentError, ConfigError, UnknownDataset, UnknownModel
 from graphbench.models.base import TaskModel
-from graphbench.models.transfer import PART_KINDS, PartKind, Taken, take
+from graphbench.models.transfer import PartKind, Taken, require_part_kinds, take
 from graphbench.records.classes import core_seconds
 from graphbench.records.files import RECORD, read_record, results_dir
 from graphbench.training.checkpoint import weights_hash
@@ -33,9 +33,7 @@ def start_settings(source: str | Path, freeze: Sequence[str] = ()) -> StartSetti
     Raises:
         ConfigError: If there are no such weights, or a kind of parts is unknown.
     """
-    unknown = next((kind for kind in freeze if kind not in PART_KINDS), None)
-    if unknown is not None:
-        raise ConfigError(f"freeze names {unknown!r}; the parts of a model are {', '.join(PART_KINDS)}")
+    require_part_kinds(freeze)
     model, seconds = _loaded(str(source))
     digest = weights_hash(model)
     if digest is None or not isinstance(model, TaskModel) or not model.parts():

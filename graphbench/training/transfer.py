@@ -23,7 +23,7 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.validation import StrictModel
 from graphbench.loader import Loader
-from graphbench.models.transfer import PART_KINDS
+from graphbench.models.transfer import require_part_kinds
 from graphbench.records.classes import core_seconds
 from graphbench.records.record import RunRecord
 from graphbench.training.config import RunConfig, load_config
@@ -156,15 +156,12 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
         ConfigError: If a setting is refused, a dataset has too few samples, or nothing is left to pretrain on.
     """
     targets = _addresses(plan.adapt)
-    unknown = next((kind for kind in plan.freeze if kind not in PART_KINDS), None)
-    if unknown is not None:
-        raise ConfigError(f"freeze names {unknown!r}; the parts of a model are {', '.join(PART_KINDS)}")
+    require_part_kinds(plan.freeze)
     for name in targets:
         find_card(name).select_splits(plan.evaluate)
-        _require_samples(plan, name)
         for source in sources_of(plan, name):
             load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
-        adapt_config(plan, name, 0, 0)
+        _require_samples(plan, name, adapt_config(plan, name, 0, 0))
     return targets
 
 
@@ -254,13 +251,13 @@ def _addresses(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(known.card(id_).address for id_ in known.resolve(list(words))))
 
 
-def _require_samples(plan: TransferPlan, name: str) -> None:
+def _require_samples(plan: TransferPlan, name: str, config: RunConfig) -> None:
     """Refuse more labelled samples than the training split has.
 
     Raises:
         ConfigError: With both numbers.
     """
-    count = find_card(name).split(adapt_config(plan, name, 0, 0).training.train_split).count
+    count = find_card(name).split(config.training.train_split).count
     most = min(count, plan.limit or count)
     if plan.shots[-1] > most:
         raise ConfigError(

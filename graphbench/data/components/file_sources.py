@@ -221,6 +221,11 @@ def refuse_other_draws(parameters: Any, data_seed: int) -> NoReturn:
     )
 
 
+def has_one_draw(generator: Generator) -> bool:
+    """Return whether the samples of a generator are read from files, so that nobody can draw them again."""
+    return not generator.drawn or generator.redraw is refuse_other_draws
+
+
 READ_FROM_FILES: dict[str, Any] = {
     "generate": _refuse_generation,
     "check": None,

@@ -76,10 +76,6 @@ def _mrr(ranks: CandidateRanks) -> float:
     return _of_ranked("mrr", ranks.reciprocal, ranks)
 
 
-def _hits_at(k: int) -> Callable[[CandidateRanks], float]:
-    return partial(_hits, k)
-
-
 def _hits(k: int, ranks: CandidateRanks) -> float:
     return _of_ranked(f"hits_at_{k}", float(ranks.hits[HITS.index(k)]), ranks)
 
@@ -221,7 +217,7 @@ _METRICS = (
             f"hits_at_{k}", True, 0, 1,
             f"Share of the items of the mask with a rank of at most {k} by score among the other items of their graph; "
             "undefined without any.",
-            _SETS, CandidateRanks, _hits_at(k), needs_graphs=True, needs_scores=True, skips_undefined=True,
+            _SETS, CandidateRanks, partial(_hits, k), needs_graphs=True, needs_scores=True, skips_undefined=True,
         ranks_within_graphs=True,
         )
         for k in HITS
