@@ -22,6 +22,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from graphbench.catalog.features import Feature, FeatureSelection, Location, parse_features
+from graphbench.catalog.links import LinksSpec, at_edges, check_links
 from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import (
     LabelSpec,
@@ -72,6 +73,7 @@ class Card(FeatureSelection, StrictModel):
         task_name: Its name among ``tasks``; None for a card with a single task.
         representations: Name -> another graph of the same samples, addressed as ``<id>@<representation>``.
         series: How samples follow from states that are stored once per time, for samples that are times of a series.
+        links: How candidate pairs of nodes follow from the stored edges, for samples that ask for hidden edges.
         packed: Feature -> how it is stored in 16 bits, for scalars for which 16 bits are precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
         keeps_choices: Whether the draw has further samples of the canonical dataset: what that holds out is held out.
@@ -107,6 +109,7 @@ class Card(FeatureSelection, StrictModel):
     task_name: str | None = None
     representations: dict[str, RepresentationSpec] = Field(default_factory=dict)
     series: SeriesSpec | None = None
+    links: LinksSpec | None = None
     packed: dict[str, PackSpec] = Field(default_factory=dict)
     metrics: Metrics
     aliases: tuple[str, ...] = ()
@@ -148,6 +151,14 @@ class Card(FeatureSelection, StrictModel):
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
         check_packed(self.packed, self.features)
+        check_links(self.links, self.features)
+        if self.links is not None:
+            unfit = [key for key in ("hints", "tasks", "representations", "series", "complete") if getattr(self, key)]
+            if unfit:
+                raise ValueError(
+                    "a card with links has one task, no hints, representations or series, and graphs that are not "
+                    f"complete; remove {' and '.join(unfit)}"
+                )
         if self.series is not None:
             unfit = [key for key in ("hints", "labels", "representations", "complete") if getattr(self, key)]
             if unfit:
@@ -219,19 +230,20 @@ class Card(FeatureSelection, StrictModel):
     @property
     def graphs(self) -> Card:
         """The card of the graphs alone: no task is chosen, and the samples have no labels."""
-        if self.task_name is None and self.representation is None and self.series is None:
+        if self.task_name is None and self.representation is None and self.series is None and self.links is None:
             return self
-        changes: dict[str, Any] = {"features": self.graph_features, "representation": None, "series": None}
+        changes: dict[str, Any] = dict.fromkeys(("representation", "series", "links"))
+        changes["features"] = self.graph_features
         if self.tasks:
             first = next(iter(self.tasks.values()))
             changes |= {"labels": {}, "tasks": {}, "task_name": None, "task": TaskSpec(), "metrics": first.metrics}
         return self.model_copy(update=changes)
 
     def _features_of_graphs(self, features: Iterable[Feature]) -> tuple[Feature, ...]:
-        """Return the features that the generator returns: no labels, and nothing that a series derives."""
+        """Return the features that the generator returns: no labels, nothing that a series derives, masks of links."""
         derived = self.series.derived if self.series is not None else frozenset()
         others = {f.name for f in self.label_features} | derived
-        return tuple(f for f in features if f.name not in others)
+        return at_edges(f for f in features if f.name not in others)
 
     def with_features(self, features: Iterable[Feature]) -> Card:
         """Return the card with other features, e.g. the features of a source of files."""

@@ -31,6 +31,7 @@ class Location(StrEnum):
     NODE = "node"
     EDGE = "edge"
     GRAPH = "graph"
+    PAIR = "pair"  # candidate pairs of nodes, which the card's section ``links`` draws
 
 
 class Kind(StrEnum):
@@ -60,7 +61,7 @@ class Feature:
     Attributes:
         name: Field name in ``Data``, in batches and in the store.
         stage: input, hint, output or meta.
-        location: node, edge or graph: the array has one row per node, edge or graph.
+        location: node, edge, graph or pair: the array has one row per node, edge, graph or candidate pair of nodes.
         kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
             pointer (a node id, local to the graph), permutation (pointers that define an order of all nodes: each to
             its predecessor, the first to itself) or text (a string; at nodes and graphs, never a hint).
@@ -97,11 +98,13 @@ class Feature:
         stage = _word(Stage, stage_word, name)
         location = _word(Location, location_word, name)
         sized = _SIZED.fullmatch(type_word)
-        if sized:
+        if sized and location is not Location.PAIR:
             return cls._sized(name, stage, location, Kind(sized[1]), int(sized[2]), meaning)
         kind = _word(Kind, type_word, name)
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
+        if location is Location.PAIR and (stage is not Stage.OUTPUT or kind is not Kind.MASK):
+            raise CardError(f"feature {name!r}: pairs have masks that are outputs alone, got {list(words)}")
         if kind is Kind.TEXT and (location is Location.EDGE or stage is Stage.HINT):
             raise CardError(f"feature {name!r}: texts belong to nodes or graphs and are no hints, got {list(words)}")
         return cls(name, stage, location, kind, meaning=meaning)

@@ -133,8 +133,8 @@ class TaskSpec(Strict):
     """A task: its kind and the settings of this kind.
 
     Attributes:
-        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text``, ``generate``
-            or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
+        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text``, ``generate``,
+            ``link`` or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         rules: Name of a trivial predictor, e.g. ``structural`` -> the domain's rule, as ``<domain>.<name>``, that it
             follows, for kinds of tasks that predict outputs from inputs.

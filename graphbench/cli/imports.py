@@ -44,7 +44,8 @@ def import_command(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Where the target is and its type: `graph mask`, `node categorical`, `edge scalar`.",
+            help="Where the target is and its type: `graph mask`, `node categorical`, `edge scalar`; or `link`, which "
+            "hides edges and asks for them.",
             show_default="found out",
         ),
     ] = None,
@@ -81,6 +82,17 @@ def import_command(
         bool, typer.Option("--repair", help="Drop loops of undirected graphs and repeated edges.")
     ] = False,
     overlap: Annotated[bool, typer.Option("--overlap", help="Allow equal graphs in several splits.")] = False,
+    hidden: Annotated[
+        float | None, typer.Option(help="Share of the edges that a link task hides.", show_default="0.3")
+    ] = None,
+    negatives: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE=N",
+            help="Negatives of every link of a link task, by rule: `uniform`, `degree`, `near`; may be repeated.",
+            show_default="uniform=25, degree=25",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the dataset.")] = None,
     summary: Annotated[str | None, typer.Option(help="What the dataset asks, in a sentence.")] = None,
     licence: Annotated[str | None, typer.Option(help="Licence of the data.")] = None,
@@ -116,7 +128,9 @@ def import_command(
         "task": task,
         "inputs": inputs,
         "meta": meta,
-        "types": _pairs(types or ()) or None,
+        "types": _pairs(types or (), "--type", "COLUMN=TYPE") or None,
+        "hidden": hidden,
+        "negatives": _numbers(negatives or ()) or None,
         "metric": metric,
         "also": also,
         "split": split,
@@ -179,11 +193,19 @@ def _format_of(source: Path) -> str:
     )
 
 
-def _pairs(words: Sequence[str]) -> dict[str, str]:
+def _numbers(words: Sequence[str]) -> dict[str, int]:
+    pairs = _pairs(words, "--negatives", "RULE=N")
+    wrong = next((f"{rule}={number}" for rule, number in pairs.items() if not number.isdigit()), None)
+    if wrong is not None:
+        raise typer.BadParameter(f"{wrong!r} is not of the form RULE=N", param_hint="--negatives")
+    return {rule: int(number) for rule, number in pairs.items()}
+
+
+def _pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
     pairs = [word.partition("=") for word in words]
     wrong = next((word for word, (name, _, value) in zip(words, pairs, strict=True) if not (name and value)), None)
     if wrong is not None:
-        raise typer.BadParameter(f"{wrong!r} is not of the form COLUMN=TYPE", param_hint="--type")
+        raise typer.BadParameter(f"{wrong!r} is not of the form {form}", param_hint=option)
     return {name: value for name, _, value in pairs}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
+from graphbench.catalog.links import QUERIES
 from graphbench.core.errors import EvaluationError
 from graphbench.data.components.domain import find
 
@@ -54,9 +55,14 @@ def one_batch(graphs: Any) -> Any:
 def item_owners(graphs: Any, location: Location) -> NDArray[np.int64]:
     """Return the graph of every node, edge (column of ``edge_index``) or graph of a batch, int64 ``[items]``.
 
+    Candidate pairs belong to their query: it is what metrics rank them within.
+
     Raises:
         EvaluationError: If an edge joins two graphs.
     """
+    if location is Location.PAIR:
+        queries: NDArray[np.int64] = graphs[QUERIES].detach().cpu().numpy()
+        return queries
     nodes = int(graphs.num_nodes or 0)
     owner = getattr(graphs, "batch", None)
     owners = np.zeros(nodes, np.int64) if owner is None else owner.detach().cpu().numpy()

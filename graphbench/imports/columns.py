@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from graphbench.core.errors import DataImportError
 from graphbench.core.suggestions import closest
 from graphbench.imports.graphs import Column, RawGraph
 
+_PLACES = (Location.NODE, Location.EDGE, Location.GRAPH)
 _USUAL_LOCATION = {"x": Location.NODE, "pos": Location.NODE, "z": Location.NODE}
 MASKS_OF_SPLITS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 """Columns that say which nodes of a graph belong to which split, as PyG names them."""
@@ -26,7 +27,7 @@ class Choice:
         inputs: Names of the inputs; None for the usual ones of the source.
         meta: Names of columns that are stored and that no model reads.
         task: ``<location> <type>`` of the target, such as ``graph mask``; the type may be left out. None finds both
-            from the values.
+            from the values. ``link`` asks for hidden edges, and there is no target.
         types: Column -> type, as a card writes it: ``scalar``, ``mask``, ``categorical`` or ``categorical(5)``.
     """
 
@@ -40,6 +41,10 @@ class Choice:
     def targets(self) -> tuple[str, ...]:
         """The names of the targets."""
         return (self.target,) if isinstance(self.target, str) else tuple(self.target)
+
+    def without_target(self) -> Choice:
+        """Return the choice for a task whose targets are the edges; the usual target ``y`` is left out."""
+        return replace(self, target=(), task=None)
 
 
 def choose_columns(
@@ -91,10 +96,10 @@ def _task_words(task: str | None) -> tuple[Location | None, str | None]:
     if task is None:
         return None, None
     location, _, kind = task.strip().partition(" ")
-    if location not in list(Location):
+    if location not in _PLACES:
         raise DataImportError(
             f"task={task!r} is unknown; write where the target is and its type, such as 'graph mask', 'node "
-            "categorical', 'edge scalar'"
+            "categorical', 'edge scalar', or 'link' to ask for hidden edges"
         )
     return Location(location), _checked_type(kind.strip(), f"task={task!r}") if kind.strip() else None
 
@@ -122,7 +127,7 @@ def _location(graphs: Sequence[RawGraph], name: str) -> Location:
     Raises:
         DataImportError: If they fit nowhere.
     """
-    fitting = set(Location)
+    fitting = set(_PLACES)
     for graph in graphs:
         rows = len(np.atleast_1d(graph.values[name])) if name in graph.values else None
         counts = {Location.NODE: graph.num_nodes, Location.EDGE: graph.edges.shape[1], Location.GRAPH: 1}

@@ -18,7 +18,6 @@ from graphbench.catalog.families import load_family, measured_path
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir, own_folder, register_data
-from graphbench.catalog.schema import Schema
 from graphbench.core.errors import CardError, DataImportError, StoreError
 from graphbench.core.files import clear_errors, write_text
 from graphbench.core.words import counted
@@ -28,6 +27,7 @@ from graphbench.data.components.own_graphs import GENERATOR, file_of_split, file
 from graphbench.evaluation.metrics import default_metrics, metric
 from graphbench.imports.columns import MASKS_OF_SPLITS, Choice, choose_columns
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect
+from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_links
 from graphbench.imports.splits import SplitRule, divided
 from graphbench.verification.measuring import update_measured
 from graphbench.verification.verify import check_card
@@ -71,6 +71,7 @@ class Settings:
         directed: Whether edges are arcs; None finds it out.
         repair: Whether loops of undirected graphs and repeated edges are dropped.
         overlap: Whether splits may have equal graphs.
+        links: Which edges are hidden, for ``task="link"``.
         facts: What the card says besides the data.
         folder: Folder of the dataset; None for the folder of the user's own datasets.
         replace: Whether a dataset of this name is replaced.
@@ -85,10 +86,16 @@ class Settings:
     directed: bool | None = None
     repair: bool = False
     overlap: bool = False
+    links: LinkRule = field(default_factory=LinkRule)
     facts: Facts = field(default_factory=Facts)
     folder: Path | None = None
     replace: bool = False
     progress: bool | None = None
+
+    @property
+    def asks_links(self) -> bool:
+        """Whether the dataset asks for hidden edges."""
+        return self.choice.task == TASK
 
 
 @dataclass(frozen=True)
@@ -207,8 +214,12 @@ def _collected_folds(
     graphs = [g for part in given.values() for g in part] if isinstance(given, Mapping) else list(given)
     if not graphs:
         raise DataImportError("there are no graphs; give at least one per split")
-    columns, notes = choose_columns(graphs, settings.choice, usual)
+    choice = settings.choice.without_target() if settings.asks_links else settings.choice
+    columns, notes = choose_columns(graphs, choice, usual)
     how: dict[str, Any] = {"directed": settings.directed, "repair": settings.repair}
+    if settings.asks_links:
+        folds = _folds_of_links(given, columns, settings, how)
+        return folds, notes + folds[0].notes, len(graphs) == 1 or any(_shares_graphs(fold, settings) for fold in folds)
     if isinstance(given, Mapping):
         missing = [split for split in CORE_SPLITS if not given.get(split)]
         if missing:
@@ -226,14 +237,22 @@ def _collected_folds(
     return folds, notes + whole.notes, any(_shares_graphs(fold, settings) for fold in folds)
 
 
-def _schema(collected: Collected) -> Schema:
-    return Schema(collected.features, collected.directed)
+def _folds_of_links(
+    given: Mapping[str, Sequence[RawGraph]] | Sequence[RawGraph],
+    columns: Sequence[Column],
+    settings: Settings,
+    how: Mapping[str, Any],
+) -> list[Collected]:
+    if settings.by is not None and not isinstance(settings.by, str):
+        raise DataImportError("by= of a link task is the name of a column; put the values into the graphs")
+    settings.links.spec()
+    return folds_of_links(given, columns, settings.rule, settings.links, settings.by, how)
 
 
 def _folds_of_graphs(
     graphs: Sequence[RawGraph], whole: Collected, settings: Settings, notes: list[str]
 ) -> list[Collected]:
-    schema, samples = _schema(whole), whole.samples["all"]
+    schema, samples = whole.schema, whole.samples["all"]
     by: Any = settings.by
     if isinstance(by, str):
         lacking = next((graph.name for graph in graphs if len(np.atleast_1d(graph.values.get(by, ()))) != 1), None)
@@ -332,7 +351,7 @@ def _shares_graphs(collected: Collected, settings: Settings) -> bool:
     Raises:
         DataImportError: If they have, and the settings do not allow it.
     """
-    schema = _schema(collected)
+    schema = collected.schema
     known: dict[str, Any] = {}
     for split, samples in collected.samples.items():
         known[split] = np.unique(sample_hashes(samples, schema, unique_inputs=True), axis=0)
@@ -358,19 +377,20 @@ def _write_card(path: Path, folds: Sequence[Collected], settings: Settings, vers
     outputs = [f for f in first.features if f.stage is Stage.OUTPUT]
     primary, also = _metrics(outputs, settings)
     facts = settings.facts
-    target = ", ".join(f.name for f in outputs)
     content: dict[str, Any] = {
         "version": version,
         "title": facts.title or path.stem.replace("_", " "),
-        "summary": facts.summary or f"Predict {target} of {outputs[0].location}s.",
+        "summary": facts.summary or _summary(outputs, settings),
         "generator": GENERATOR,
         "directed": first.directed,
         "overlapping": overlapping,
-        "features": {f.name: _words(f, facts) for f in first.features},
+        "features": {f.name: _words(f, facts, settings) for f in first.features},
         "metrics": {"primary": primary, "also": also},
         "licence": facts.licence,
         "source": {"paper": _PAPER, **_present(citation=facts.citation, url=facts.url)},
     }
+    if settings.asks_links:
+        content |= {"task": {"type": TASK}, "links": settings.links.spec().model_dump(exclude_none=True)}
     if first.classes:
         content["classes"] = first.classes
     sections = [_sections(path, fold, None if len(folds) == 1 else f"fold{k}") for k, fold in enumerate(folds)]
@@ -385,14 +405,21 @@ def _present(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _words(feature: Feature, facts: Facts) -> list[str]:
+def _summary(outputs: Sequence[Feature], settings: Settings) -> str:
+    if settings.asks_links:
+        return "Rank the hidden edges among pairs of nodes without an edge."
+    return f"Predict {', '.join(f.name for f in outputs)} of {outputs[0].location}s."
+
+
+def _words(feature: Feature, facts: Facts, settings: Settings) -> list[str]:
     meaning = facts.meanings.get(feature.name)
-    words = [feature.stage.value, feature.location.value, feature.type_name]
+    location = Location.PAIR if settings.asks_links and feature.stage is Stage.OUTPUT else feature.location
+    words = [feature.stage.value, location.value, feature.type_name]
     return [*words, meaning] if meaning else words
 
 
 def _metrics(outputs: Sequence[Feature], settings: Settings) -> tuple[str, list[str]]:
-    primary, also = default_metrics(outputs[0])
+    primary, also = METRICS if settings.asks_links else default_metrics(outputs[0])
     if outputs[0].location is Location.GRAPH:  # every graph is one item
         also = tuple(name for name in also if not metric(name).needs_graphs)
     if settings.metric is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import DataImportError
 from graphbench.core.words import counted
 from graphbench.data.arrays.samples import Samples
@@ -75,6 +76,11 @@ class Collected:
     directed: bool
     samples: dict[str, Samples]
     notes: list[str]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the samples."""
+        return Schema(self.features, self.directed)
 
 
 RENAMED = {"x": "node_features", "edge_attr": "edge_features", "y": "target", "pos": "position"}

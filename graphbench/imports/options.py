@@ -11,6 +11,7 @@ from graphbench.core.errors import ArgumentError
 from graphbench.core.suggestions import closest
 from graphbench.imports.columns import Choice
 from graphbench.imports.dataset import Facts, Settings
+from graphbench.imports.links import LinkRule
 from graphbench.imports.splits import SplitRule
 
 
@@ -19,7 +20,8 @@ class ImportOptions(TypedDict, total=False):
 
     Attributes:
         target: Name of the target column, or of several; ``y`` from PyG.
-        task: Where the target is and its type, such as ``graph mask``, ``node categorical`` or ``edge scalar``.
+        task: Where the target is and its type, such as ``graph mask``, ``node categorical`` or ``edge scalar``; or
+            ``link``, which hides edges and asks for them, without a target.
         inputs: Names of the columns that models read.
         meta: Names of columns that are stored and that no model reads.
         types: Column -> ``scalar``, ``mask``, ``categorical``, ``categorical(5)`` or ``text``.
@@ -33,6 +35,9 @@ class ImportOptions(TypedDict, total=False):
         directed: Whether edges are arcs; found out where it is left out.
         repair: Whether to drop loops of undirected graphs and repeated edges.
         overlap: Whether splits may share graphs.
+        hidden: Share of the edges that ``task="link"`` hides in training graphs, 0.3 by default.
+        negatives: Rule -> number of negatives of every link: ``uniform``, ``degree`` and ``near``.
+        queries: Most links of a graph that are asked for when it is scored; None for all.
         title: Title of the dataset.
         summary: What the dataset asks, in a sentence.
         licence: Licence of the data.
@@ -59,6 +64,9 @@ class ImportOptions(TypedDict, total=False):
     directed: bool | None
     repair: bool
     overlap: bool
+    hidden: float
+    negatives: Mapping[str, int]
+    queries: int | None
     title: str | None
     summary: str | None
     licence: str
@@ -72,6 +80,7 @@ class ImportOptions(TypedDict, total=False):
 
 _OF_CHOICE = {"target", "task", "inputs", "meta", "types"}
 _OF_RULE = {"split": "how", "fractions": "fractions", "seed": "seed", "folds": "folds"}
+_OF_LINKS = {"hidden", "negatives", "queries"}
 _OF_FACTS = {"title", "summary", "licence", "citation", "url", "meanings"}
 
 
@@ -95,6 +104,7 @@ def settings_of(options: ImportOptions, **defaults: Any) -> Settings:
     folder = given.pop("folder", None)
     choice = Choice(**{name: given.pop(name) for name in list(given) if name in _OF_CHOICE})
     rule = SplitRule(**{_OF_RULE[name]: given.pop(name) for name in list(given) if name in _OF_RULE})
+    links = LinkRule(**{name: given.pop(name) for name in list(given) if name in _OF_LINKS})
     facts = Facts(**{name: given.pop(name) for name in list(given) if name in _OF_FACTS})
     place = None if folder is None else checked_path("folder", folder)
-    return Settings(choice=choice, rule=rule, facts=facts, folder=place, **given)
+    return Settings(choice=choice, rule=rule, links=links, facts=facts, folder=place, **given)

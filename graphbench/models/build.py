@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
-from graphbench.models.decoders import Decoder, EdgeReadout
+from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
 from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
@@ -90,16 +91,15 @@ class Model(TaskModel):
         if shared is None:
             self.processor: Processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
-        self.decoders = nn.ModuleList(
-            Decoder(
-                f,
-                self._row_width(f),
-                config.activation,
-                summed=self.sums_nodes and _is_of_graph(f),
-                norm=config.decoder_norm,
-            )
-            for f in outputs
-        )
+        self.decoders = nn.ModuleList(self._decoder(f) for f in outputs)
+
+    def _decoder(self, feature: Feature) -> nn.Module:
+        """Return the decoder of an output."""
+        activation, norm = self.config.activation, self.config.decoder_norm
+        if feature.location is Location.PAIR:
+            return PairDecoder(feature, self.config.hidden, activation, directed=self.directed, norm=norm)
+        summed = self.sums_nodes and _is_of_graph(feature)
+        return Decoder(feature, self._row_width(feature), activation, summed=summed, norm=norm)
 
     def forward(self, batch: Data, task_id: str | None = None, processor: Processor | None = None) -> dict[str, Tensor]:
         """Return the raw value of every output feature.
@@ -113,7 +113,8 @@ class Model(TaskModel):
 
         Returns:
             Per feature float32 [items] (logits of masks, values of scalars) or [items, k] (logits of classes); edges
-            have one row per column of ``edge_index``, equal on both directions of an undirected edge. In training a
+            have one row per column of ``edge_index``, equal on both directions of an undirected edge; candidate pairs
+            have one per column of ``pair_index``. In training a
             processor may add the outputs of earlier states, see :class:`graphbench.models.base.Decoded`.
         """
         layout = Layout.of(batch, self.directed)
@@ -140,6 +141,9 @@ class Model(TaskModel):
             processed = dataclasses.replace(processed, nodes=processed.nodes[: batch.seeds])
         outputs = {}
         for decoder in self.decoders:
+            if isinstance(decoder, PairDecoder):
+                outputs[decoder.feature.name] = decoder(processed.nodes, batch[PAIRS])
+                continue
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
             rows = self._rows(location, processed, edges, layout, decoder)
@@ -178,7 +182,7 @@ class Model(TaskModel):
         anew = training and used.draws_noise
         made = batch.__dict__.get(_PREPARED)
         if not anew and made is not None and made[0] is self and made[1] is batch.edge_index:
-            return made[2]
+            return made[2] if PAIRS not in batch else self._with_pairs_of(made[2], batch)
         layout = Layout.of(batch, self.directed)
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         prepared = copy.copy(batch)
@@ -194,6 +198,16 @@ class Model(TaskModel):
         if not anew:
             batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
         return prepared
+
+    def _with_pairs_of(self, prepared: Any, batch: Any) -> Any:
+        """Return a prepared batch with the candidate pairs of another batch of the same graphs."""
+        if prepared[PAIRS] is batch[PAIRS]:
+            return prepared
+        renewed = copy.copy(prepared)
+        outputs = [one.feature.name for one in self.decoders if isinstance(one, PairDecoder)]
+        for name in (PAIRS, QUERIES, "y", *outputs):
+            renewed[name] = batch[name]
+        return renewed
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of graphs that fit the memory budget of the processor."""
@@ -216,7 +230,7 @@ class Model(TaskModel):
         if self.degrees is not None:
             self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         for decoder in self.decoders:
-            assert isinstance(decoder, Decoder)
+            assert isinstance(decoder, Decoder | PairDecoder)
             decoder.fit_normalisation(batch)
 
     def parts(self) -> list[Part]:
@@ -233,7 +247,7 @@ class Model(TaskModel):
         if self.edge_readout is not None:
             found.append(Part("decoders", "readout of edges", self.edge_readout))
         for decoder in self.decoders:
-            assert isinstance(decoder, Decoder)
+            assert isinstance(decoder, Decoder | PairDecoder)
             found.append(Part("decoders", named_by([decoder.feature], "decoder"), decoder))
         return distinct(found)
 

@@ -93,6 +93,30 @@ class Decoder(nn.Module):
         return logits.masked_fill(beyond, -torch.inf)
 
 
+class PairDecoder(nn.Module):
+    """The logit of a link for candidate pairs of nodes: the dot product of two vectors of the nodes, over sqrt(d).
+
+    The nodes of an undirected graph have one vector each, so that the two directions of a pair have the same logit.
+    """
+
+    def __init__(self, feature: Feature, hidden: int, activation: str, *, directed: bool, norm: bool = True) -> None:
+        super().__init__()
+        self.feature = feature
+        self.sources = Head(hidden, hidden, activation, norm=norm)
+        self.targets = Head(hidden, hidden, activation, norm=norm) if directed else None
+
+    def forward(self, nodes: Tensor, pairs: Tensor) -> Tensor:
+        """Return the logits, float32 [P], of candidate pairs int64 [2, P]; ``nodes`` is [N, d]."""
+        sources = self.sources(nodes)
+        targets = sources if self.targets is None else self.targets(nodes)
+        products = (sources.index_select(0, pairs[0]) * targets.index_select(0, pairs[1])).sum(1)
+        logits: Tensor = products * nodes.shape[1] ** -0.5
+        return logits
+
+    def fit_normalisation(self, batch: Data) -> None:
+        """Do nothing, as masks are not standardised."""
+
+
 class EdgeReadout(nn.Module):
     """One row per edge, from node and edge embeddings: ``h_u + h_v + e_uv``, or ``A h_u + B h_v + e_uv`` for arcs.
 

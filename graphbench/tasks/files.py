@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,30 @@ def rows_of_output(arrays: Arrays, names: Sequence[str], path: Path) -> Arrays:
             f"save one array per output: numpy.savez(file, {', '.join(f'{name}=...' for name in names)})"
         )
     return {name: arrays[name] for name in names}
+
+
+def rows_of_batches(
+    arrays: Arrays, batches: Iterable[Any], wrong_rows: Callable[[], EvaluationError]
+) -> Iterator[tuple[Any, Arrays]]:
+    """Yield every batch with its rows of the arrays, which hold one row per item, batch after batch.
+
+    Args:
+        arrays: Output -> rows.
+        batches: Batches that hold the outputs.
+        wrong_rows: Returns the error of arrays that have another number of rows.
+
+    Raises:
+        EvaluationError: If they have, from ``wrong_rows``.
+    """
+    taken = dict.fromkeys(arrays, 0)
+    for batch in batches:
+        stops = {name: first + len(batch[name]) for name, first in taken.items()}
+        if any(stop > len(arrays[name]) for name, stop in stops.items()):
+            raise wrong_rows()
+        yield batch, {name: arrays[name][first : stops[name]] for name, first in taken.items()}
+        taken = stops
+    if any(count != len(arrays[name]) for name, count in taken.items()):
+        raise wrong_rows()
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:

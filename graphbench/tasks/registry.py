@@ -19,6 +19,7 @@ _BUILT_IN = {
     "select": "graphbench.tasks.select.task:SelectTask",
     "forecast": "graphbench.tasks.forecast.task:ForecastTask",
     "generate": "graphbench.tasks.generate.task:GenerateTask",
+    "link": "graphbench.tasks.link.task:LinkTask",
     "text": "graphbench.tasks.text.task:TextTask",
 }
 _TASKS: Registry[type[Task]] = Registry("type of task", CardError, lambda: _BUILT_IN)

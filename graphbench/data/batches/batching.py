@@ -261,11 +261,16 @@ def _set_slices(
     graph_ptr = torch.arange(count + 1)
     by_location = {Location.NODE: ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
     outputs = select(features, Stage.OUTPUT)
-    slices = {f.name: graph_ptr if f.kind is Kind.TEXT else by_location[f.location] for f in features}
+    # slices of pairs follow from the candidates, see ``PairOffsets.set``
+    slices = {
+        f.name: graph_ptr if f.kind is Kind.TEXT else by_location[f.location]
+        for f in features
+        if f.location is not Location.PAIR
+    }
     slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr}
-    if outputs:
+    if outputs and outputs[0].name in slices:
         slices["y"] = slices[outputs[0].name]
-    names = [name for name in fields if name not in ("batch", "ptr")]
+    names = [name for name in fields if name in slices]
     zero = torch.zeros(count, dtype=torch.long)
     batch._slice_dict = {name: slices[name] for name in names}
     batch._inc_dict = {name: ptr[:-1] if name == "edge_index" else zero for name in names}

@@ -322,6 +322,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         representation = representation_of(self.card)
         if representation is not None:
             first = represented_hash(first, representation.name, representation.version)
+        if self.card.links is not None:
+            first = represented_hash(first, "links", self.card.links.mark)
         if numbers is None or np.array_equal(numbers, np.arange(count)):
             return first
         return selection_hash(first, numbers)

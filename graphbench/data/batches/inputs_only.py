@@ -7,8 +7,9 @@ from typing import Any
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.cards import Card
+from graphbench.catalog.links import PAIRS, QUERIES
 
-_STRUCTURE = ("edge_index", "batch", "ptr", "num_nodes", "x", "edge_attr")
+_STRUCTURE = ("edge_index", "batch", "ptr", "num_nodes", "x", "edge_attr", PAIRS, QUERIES)
 _GRAPHS = "num_graphs"
 
 

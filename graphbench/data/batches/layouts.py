@@ -1,7 +1,8 @@
 """The layouts of the samples of a split: how batches and single samples are made of its arrays.
 
-There are four layouts: stored graphs, graph representations that are derived from stored graphs, trajectories with
-hints over time, and times of a series. A :class:`~graphbench.data.batches.dataset.GraphDataset` has one of them.
+There are five layouts: stored graphs, graph representations that are derived from stored graphs, trajectories with
+hints over time, times of a series, and graphs with hidden links. A
+:class:`~graphbench.data.batches.dataset.GraphDataset` has one of them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from torch_geometric.data import Data as Data  # domains name the type without i
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
+from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.catalog.schema import Schema
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, make_batch, standard_fields
 from graphbench.data.batches.kept_batch import KeptBatch
+from graphbench.data.batches.links import LinkGraphs
 from graphbench.data.batches.series import SeriesGraphs
 from graphbench.data.batches.trajectory_batch import TrajectoryBatch, make_trajectory_batch
 from graphbench.data.components.domain import representation_of
@@ -156,6 +159,25 @@ class SeriesLayout(GraphLayout):
         return self.flat.states_behind(count)
 
 
+class LinkLayout(GraphLayout):
+    """Samples with candidate pairs of nodes, see :class:`~graphbench.data.batches.links.LinkGraphs`."""
+
+    flat: LinkGraphs
+
+    def batch(self, samples: Chosen, device: torch.device | str | None = None) -> Any:
+        """Return samples as one PyG ``Batch`` with ``pair_index`` and ``query_batch``."""
+        batch = make_batch(self.flat, samples, device)
+        self.flat.pair_offsets(samples).set(batch, self.flat.output)
+        return batch
+
+    def item(self, index: int) -> Data:
+        """Return one sample as a ``Data`` object with ``pair_index`` and ``query_batch``."""
+        fields = as_tensors(self.flat.gather(slice(index, index + 1)))
+        data = data_of(fields, self.schema)
+        data[PAIRS], data[QUERIES] = fields[PAIRS], fields[QUERIES]
+        return data
+
+
 def _are_all(samples: Chosen, count: int) -> bool:
     """Return whether samples are all of ``count`` samples, in their order."""
     if isinstance(samples, slice):
@@ -178,6 +200,8 @@ def layout_of(card: Card, stored: FlatGraphs, count: int, name: str) -> SampleLa
     """
     if card.series is not None:
         return SeriesLayout(card.sample_schema, SeriesGraphs(card, stored, count, name))
+    if card.links is not None:
+        return LinkLayout(card.sample_schema, LinkGraphs(card, stored))
     representation = representation_of(card)
     if representation is not None:
         return RepresentationLayout(card, representation, stored)

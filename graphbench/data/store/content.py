@@ -54,8 +54,14 @@ def labelled_hash(graphs: str, labels: str) -> str:
     return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
 
 
-def represented_hash(stored: str, representation: str, version: int) -> str:
-    """Return the hash of graphs in a graph representation, from the hash of the stored graphs."""
+def represented_hash(stored: str, representation: str, version: int | str) -> str:
+    """Return the hash of samples that are derived from stored graphs, from the hash of the stored graphs.
+
+    Args:
+        stored: The hash of the stored graphs.
+        representation: Name of the graph representation, or of another rule that derives samples.
+        version: Version of the rule.
+    """
     return hashlib.sha256(f"view|{representation}|{version}|{stored}".encode()).hexdigest()
 
 

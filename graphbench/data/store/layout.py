@@ -166,13 +166,14 @@ def label_folder(card: Card, labeller: str, folder: Path) -> Path:
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: the folders of graphs and labels, draw, representation."""
+    """Return the identifier of a dataset's data: the folders of graphs and labels, candidates, draw, representation."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     draw = card.draw_mark
     labels = (f"+{label_folder(card, labeller, graphs).name}" for labeller in card.labellers)
     representation = representation_of(card)
     represented = "" if representation is None else f"@{card.representation}-{representation.version}"
-    return "".join((graphs.name.removesuffix(draw), *labels, draw, represented))
+    linked = "" if card.links is None else f"+links-{card.links.mark}"
+    return "".join((graphs.name.removesuffix(draw), *labels, linked, draw, represented))
 
 
 def work_folder(folder: Path, split: str) -> Path:

@@ -19,6 +19,7 @@ from graphbench.data.arrays.seeds import redrawn_seed
 from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.social.archive_source import ARCHIVE
 from graphbench.domains.social.checks import check_snapshot
+from graphbench.domains.social.links import check_links, link_statistics, links_as_samples, new_pairs
 from graphbench.domains.social.persistence import persistence_scores
 from graphbench.domains.social.samples import degree_statistics, snapshot_as_samples
 from graphbench.domains.social.simulator import VERSION, Network, simulate
@@ -78,12 +79,17 @@ def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
         GenerationError: If the network is too small to have a snapshot.
     """
     history = network(parameters.users, parameters.seed, parameters.width)
-    times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
+    times = _times(parameters)
     options = {"median": parameters.median, "loops": parameters.loops}
     try:
         return snapshot(history.posts, history.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise GenerationError(f"a network of {parameters.users:,} users is too small: {error}") from error
+
+
+def _times(parameters: SnapshotParameters) -> tuple[int, int, int]:
+    """Return the beginning of the history, and the ends of the inputs and of what is predicted, in minutes."""
+    return end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
 
 
 def _generate(
@@ -94,10 +100,31 @@ def _generate(
 
 
 def _check(parameters: SnapshotParameters, samples: Samples) -> list[str]:
-    history = network(parameters.users, parameters.seed, parameters.width)
-    times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
+    history, times = network(parameters.users, parameters.seed, parameters.width), _times(parameters)
     settings = parameters.kind, parameters.median, parameters.loops
     return [problem for i in range(len(samples)) for problem in check_snapshot(history, times, settings, samples, i)]
+
+
+class LinkParameters(SnapshotParameters):
+    """A simulated network, and the new interactions after one of its snapshots."""
+
+    loops: Literal[False] = False
+
+
+def _generate_links(
+    parameters: LinkParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    """Return the snapshot with its links once for every index; ``key`` has no influence."""
+    before = simulated_snapshot(parameters)
+    interactions = network(parameters.users, parameters.seed, parameters.width).interactions[parameters.kind]
+    pairs = new_pairs(before.users, before.edges, interactions, *_times(parameters)[1:])
+    return links_as_samples([(before, pairs)] * len(indices))
+
+
+def _check_links(parameters: LinkParameters, samples: Samples) -> list[str]:
+    history = network(parameters.users, parameters.seed, parameters.width)
+    settings = _times(parameters), parameters.kind, samples
+    return [problem for i in range(len(samples)) for problem in check_links(history, *settings, i)]
 
 
 def _redraw(parameters: SnapshotParameters, data_seed: int) -> SnapshotParameters:
@@ -127,6 +154,19 @@ GENERATORS: Mapping[str, Generator] = {
         shard_size=_shard_size,
         unique=False,
         solvers=_solvers,
+        redraw=_redraw,
+        compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
+        limited="users",
+    ),
+    "simulated_links": Generator(
+        name="social.simulated_links",
+        version=VERSION,
+        parameters=LinkParameters,
+        generate=_generate_links,
+        check=_check_links,
+        statistics=link_statistics,
+        shard_size=_shard_size,
+        unique=False,
         redraw=_redraw,
         compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
         limited="users",

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.links import PAIRS
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
@@ -50,14 +51,14 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
 
     The columns of a node are its inputs, its degrees, and for each hop the mean and the maximum of the preceding
     columns over its neighbours. The columns of an edge are its inputs and the sum and the absolute difference of its
-    ends' columns (for arcs, the columns of tail and head). The columns of a graph are the mean, standard deviation and
-    maximum of its nodes' columns and of its edges' inputs. All rows also have the graph-level inputs, the numbers of
-    nodes and edges, and the density. Texts are left out.
+    ends' columns (for arcs, the columns of tail and head); a candidate pair has the same columns without inputs. The
+    columns of a graph are the mean, standard deviation and maximum of its nodes' columns and of its edges' inputs. All
+    rows also have the graph-level inputs, the numbers of nodes and edges, and the density. Texts are left out.
 
     Args:
         batch: A PyG ``Batch``.
         features: The features of the card.
-        location: The items that rows represent: nodes, edges or graphs.
+        location: The items that rows represent: nodes, edges, graphs or candidate pairs.
         hops: Number of times that neighbours are aggregated.
         directed: Whether each column of ``edge_index`` is a separate arc.
 
@@ -71,10 +72,12 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
     nodes = _node_columns(batch, features, ends, len(graph), hops)
     if location is Location.NODE:
         return np.hstack([nodes, graphs[graph]])
-    if location is Location.EDGE:
-        tails, heads = nodes[ends[0]], nodes[ends[1]]
+    if location in (Location.EDGE, Location.PAIR):
+        pairs = ends if location is Location.EDGE else batch[PAIRS].numpy()
+        tails, heads = nodes[pairs[0]], nodes[pairs[1]]
         joined = (tails, heads) if directed else (tails + heads, np.abs(tails - heads))
-        return np.hstack([*joined, edges, graphs[graph[ends[0]]]])
+        of_edges = [edges] if location is Location.EDGE else []
+        return np.hstack([*joined, *of_edges, graphs[graph[pairs[0]]]])
     return np.hstack([_summary(nodes, graph, count), _summary(edges, graph[ends[0]], count), graphs])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from graphbench.tasks.files import (
     SINGLE,
     are_words,
     most_array_bytes,
+    rows_of_batches,
     rows_of_output,
     write_arrays,
 )
@@ -215,15 +216,8 @@ class PredictTask(Task):
         if len(self.card.outputs) > 1 and arrays.keys() == {SINGLE}:
             arrays = dict(by_output(arrays[SINGLE], self.card.outputs, f"{SINGLE} of {path}"))
         arrays = rows_of_output(arrays, [f.name for f in self.card.outputs], path)
-        taken = dict.fromkeys(arrays, 0)
-        for batch in split.batches(_READING_BATCH):
-            stops = {name: first + len(batch[name]) for name, first in taken.items()}
-            if any(stop > len(arrays[name]) for name, stop in stops.items()):
-                self._refuse_rows(arrays, split, path)
-            yield batch, {name: arrays[name][first : stops[name]] for name, first in taken.items()}
-            taken = stops
-        if any(count != len(arrays[name]) for name, count in taken.items()):
-            self._refuse_rows(arrays, split, path)
+        batches = split.batches(_READING_BATCH)
+        yield from rows_of_batches(arrays, batches, lambda: self._wrong_rows(arrays, split, path))
 
     def file_endings(self) -> tuple[str, ...]:
         """Return the endings of files; files of words name the classes of graphs."""
@@ -237,13 +231,13 @@ class PredictTask(Task):
         named = (f"{feature.name}, {row}" for feature, row in zip(self.card.outputs, rows, strict=True))
         return f"an array per output: {'; '.join(named)}"
 
-    def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
-        """Raise an error that names the first output whose array has not one row per item."""
+    def _wrong_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> EvaluationError:
+        """Return an error that names the first output whose array has not one row per item."""
         expected = {
             f.name: sum(len(batch[f.name]) for batch in split.batches(_READING_BATCH)) for f in self.card.outputs
         }
         wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
-        raise EvaluationError(
+        return EvaluationError(
             f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
             f"{expected[wrong.name]:,} {_ITEMS[wrong.location]} here; write one row per item, graph after graph, "
             f"and {SAME_LIMIT}"

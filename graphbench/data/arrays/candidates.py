@@ -1,0 +1,145 @@
+"""Candidate pairs of nodes: hidden edges of a graph, each with negatives that are drawn by rule.
+
+The candidates are a function of the graph and of the numbers of negatives alone: equal graphs have equal candidates, in
+any split, batch or subset. Their seed is a hash of the stored edges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROUNDS = 32  # attempts to draw a node that may be a negative; what is left then is missing
+_SEED_BYTES = 8
+
+Nodes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidate pairs of one graph, query after query.
+
+    Attributes:
+        pairs: int64 ``[2, P]``, sources and targets, local to the graph.
+        query: int64 ``[P]``, the number of the query of every pair, ascending.
+        is_link: bool ``[P]``, whether the pair is the link that the query asks for: one pair per query.
+    """
+
+    pairs: Nodes
+    query: Nodes
+    is_link: NDArray[np.bool_]
+
+    @property
+    def queries(self) -> int:
+        """Number of queries."""
+        return int(self.query[-1]) + 1 if len(self.query) else 0
+
+
+class HiddenLinks:
+    """One graph with edges that models read, and links that they are asked for.
+
+    Args:
+        nodes: Number of nodes.
+        edges: int ``[E, 2]``, the stored edges.
+        hidden: ``[E]``, 1 for links that are asked for.
+        directed: Whether an edge is an arc.
+    """
+
+    def __init__(self, nodes: int, edges: NDArray[Any], hidden: NDArray[Any], *, directed: bool) -> None:
+        self.nodes, self.directed = nodes, directed
+        self._edges = np.ascontiguousarray(edges, np.int64)
+        self._is_hidden = np.asarray(hidden) != 0
+        self.links = self._edges[self._is_hidden]
+        arcs = self._edges if directed else np.concatenate([self._edges, self._edges[:, ::-1]])
+        self._taken = np.unique(arcs[:, 0] * nodes + arcs[:, 1])
+        read = self._edges[~self._is_hidden]
+        self._arcs = read if directed else np.concatenate([read, read[:, ::-1]])
+
+    def seed(self) -> int:
+        """Return the seed of the candidates: the first bytes of SHA-256 of the number of nodes and the stored edges."""
+        digest = hashlib.sha256(f"candidates|{self.nodes}|{self.directed}|".encode())
+        digest.update(np.ascontiguousarray(self._edges, "<i8").data)
+        digest.update(self._is_hidden.tobytes())
+        return int.from_bytes(digest.digest()[:_SEED_BYTES], "little")
+
+    def candidates(
+        self, negatives: Mapping[str, int], queries: int | None = None, rng: np.random.Generator | None = None
+    ) -> Candidates:
+        """Return candidate pairs, in an order within every query that says nothing.
+
+        Args:
+            negatives: Rule -> number of negatives of every link; see :class:`graphbench.catalog.links.LinksSpec`.
+            queries: Most links that are asked for; None for all.
+            rng: Source of randomness; None for the one of the graph's seed, which gives the same candidates always.
+        """
+        rng = np.random.Generator(np.random.Philox(self.seed())) if rng is None else rng
+        links = self.links
+        if queries is not None and len(links) > queries:
+            links = links[np.sort(rng.choice(len(links), queries, replace=False))]
+        if not self.directed:  # either end may be the source
+            links = np.where(rng.random(len(links))[:, None] < 0.5, links, links[:, ::-1])
+        sources, total = links[:, 0], sum(negatives.values())
+        rule_of = np.repeat(np.arange(len(negatives)), list(negatives.values()))  # of every column
+        drawn = np.zeros((len(links), total), np.int64)
+        missing = np.ones((len(links), total), bool)
+        for _ in range(_ROUNDS):
+            rows, columns = np.nonzero(missing)
+            if not len(rows):
+                break
+            for number, rule in enumerate(negatives):
+                here = rule_of[columns] == number
+                drawn[rows[here], columns[here]] = self._drawn(rule, sources[rows[here]], rng)
+            missing = self._unfit(sources, drawn)
+        kept = np.concatenate([np.ones((len(links), 1), bool), ~missing], axis=1).reshape(-1)
+        targets = np.concatenate([links[:, 1:], drawn], axis=1).reshape(-1)
+        query = np.repeat(np.arange(len(links)), total + 1)
+        order = np.lexsort((rng.random(len(query)), query))
+        order = order[kept[order]]
+        is_link = (np.arange(len(query)) % (total + 1) == 0)[order]
+        return Candidates(np.stack([np.repeat(sources, total + 1)[order], targets[order]]), query[order], is_link)
+
+    def _unfit(self, sources: Nodes, drawn: Nodes) -> NDArray[np.bool_]:
+        """Return which drawn nodes are no negatives: the source itself, a neighbour, or drawn already."""
+        keys = sources[:, None] * self.nodes + drawn
+        place = np.searchsorted(self._taken, keys).clip(max=max(len(self._taken) - 1, 0))
+        unfit: NDArray[np.bool_] = (drawn == sources[:, None]) | (self._taken[place] == keys)
+        order = np.argsort(drawn, axis=1, kind="stable")
+        ordered = np.take_along_axis(drawn, order, axis=1)
+        repeated = np.zeros_like(unfit)
+        repeated[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+        again = np.zeros_like(unfit)
+        np.put_along_axis(again, order, repeated, axis=1)
+        return unfit | again
+
+    def _drawn(self, rule: str, sources: Nodes, rng: np.random.Generator) -> Nodes:
+        """Return int64 ``[sources]``, a node that a rule draws for every source."""
+        if rule == "uniform" or not len(self._arcs):
+            return rng.integers(0, self.nodes, len(sources))
+        if rule == "degree":
+            ends: Nodes = self._arcs[rng.integers(0, len(self._arcs), len(sources)), 1]
+            return ends
+        return self._step(self._step(sources, rng), rng)
+
+    def _step(self, nodes: Nodes, rng: np.random.Generator) -> Nodes:
+        """Return a random neighbour of every node, in either direction; any node where there is none."""
+        starts, ends = self._neighbours
+        first, count = starts[nodes], starts[nodes + 1] - starts[nodes]
+        moved = first + np.floor(rng.random(nodes.shape) * count).astype(np.int64)
+        anywhere = rng.integers(0, self.nodes, nodes.shape)
+        return np.where(count > 0, ends[moved.clip(max=len(ends) - 1)], anywhere)
+
+    @property
+    def _neighbours(self) -> tuple[Nodes, Nodes]:
+        """Offsets int64 ``[nodes + 1]`` and ends of the edges that models read, in both directions."""
+        kept = self.__dict__.get("_lists")
+        if kept is None:
+            both = np.concatenate([self._arcs, self._arcs[:, ::-1]]) if self.directed else self._arcs
+            order = np.argsort(both[:, 0], kind="stable")
+            starts = np.searchsorted(both[order, 0], np.arange(self.nodes + 1))
+            kept = self.__dict__["_lists"] = (starts, both[order, 1])
+        return kept  # type: ignore[no-any-return]

@@ -1,0 +1,41 @@
+"""The tables with which PyG separates the candidate pairs of the graphs of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from graphbench.catalog.links import PAIRS, QUERIES
+
+
+@dataclass(frozen=True)
+class PairOffsets:
+    """Where the candidate pairs and the queries of every graph of a batch begin.
+
+    Attributes:
+        pairs: int64 ``[G + 1]``.
+        queries: int64 ``[G + 1]``.
+    """
+
+    pairs: torch.Tensor
+    queries: torch.Tensor
+
+    @classmethod
+    def of(cls, pairs: Sequence[int], queries: Sequence[int]) -> PairOffsets:
+        """Return the offsets of graphs with these numbers of pairs and queries."""
+        return cls(*(torch.tensor([0, *counts], dtype=torch.long).cumsum(0) for counts in (pairs, queries)))
+
+    def set(self, batch: Any, output: str) -> None:
+        """Fill the tables with which PyG separates a batch, for the fields at pairs.
+
+        Args:
+            batch: The batch.
+            output: The output at pairs, which is also ``y``.
+        """
+        nodes, zero = batch.ptr.cpu()[:-1], torch.zeros(len(self.pairs) - 1, dtype=torch.long)
+        for name, shift in ((PAIRS, nodes), (QUERIES, self.queries[:-1]), (output, zero), ("y", zero)):
+            batch._slice_dict[name] = self.pairs
+            batch._inc_dict[name] = shift

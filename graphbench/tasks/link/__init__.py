@@ -1,0 +1,1 @@
+"""Hidden edges are asked for among candidate pairs of nodes."""

@@ -1,0 +1,100 @@
+"""Own graphs whose edges are hidden: who reads which edge in which split, times, shares and wrong input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import graphbench
+from graphbench.core.errors import DataImportError
+from graphbench.verification.verify import verify
+
+from .conftest import molecule
+
+
+def ring(nodes=60):
+    u = np.arange(nodes)
+    v = (u + 1) % nodes
+    edges = np.stack([np.r_[u, v], np.r_[v, u]])
+    return Data(edge_index=torch.tensor(edges), num_nodes=nodes, when=torch.tensor(np.r_[u, u]).float())
+
+
+def read_and_asked(split):
+    graph = split[0]
+    both = (
+        {tuple(sorted(e)) for e in edges.T.tolist()} for edges in (graph.edge_index, graph.pair_index[:, graph.y == 1])
+    )
+    return tuple(both)
+
+
+def test_a_single_graph_is_divided_by_its_edges():
+    made = graphbench.from_pyg("mine/ring", [ring()], task="link", progress=False)
+    assert made.card.metrics.primary == "mrr" and made.card.overlapping and made.card.links.queries == 5000
+    splits = graphbench.Loader("mine/ring").load()
+    (train, train_asked), (val, val_asked), (test, test_asked) = map(read_and_asked, (splits.train, splits.val, splits.test))
+    assert (len(train_asked), len(val_asked), len(test_asked)) == (14, 6, 6)
+    assert val == train | train_asked and test == val | val_asked
+    assert not train & train_asked and not val & val_asked and not test & test_asked
+    assert len(test | test_asked) == 60
+    assert verify("mine/ring", progress=False).passed
+
+
+def test_later_edges_are_asked_for_by_time():
+    made = graphbench.from_pyg(
+        "mine/timed", [ring()], task="link", split="time", by="when", hidden=0.25, progress=False
+    )
+    assert [f.name for f in made.card.features] == ["link"]
+    splits = graphbench.Loader("mine/timed").load()
+
+    def times(pairs):
+        return [u if v == u + 1 else v for u, v in pairs]
+
+    (train, train_asked), (_, val_asked), (_, test_asked) = map(read_and_asked, (splits.train, splits.val, splits.test))
+    assert max(times(train)) < min(times(train_asked)) <= max(times(train_asked)) < min(times(val_asked))
+    assert max(times(val_asked)) < min(times(test_asked)) and len(train_asked) == 12
+
+
+def test_a_share_of_the_edges_of_each_of_several_graphs_is_hidden():
+    graphs = [molecule(i) for i in range(40)]
+    made = graphbench.from_pyg("mine/many", graphs, task="link", hidden=0.5, negatives={"near": 3}, progress=False)
+    assert "left out: 'y', 'group'" in made.notes[0]
+    splits = graphbench.Loader("mine/many").load()
+    for graph in splits.train:
+        edges = graph.edge_index.shape[1] // 2 + int(graph.y.sum())
+        assert int(graph.y.sum()) == min(max(round(0.5 * edges), 1), edges - 1)
+        assert len(graph.edge_features) == graph.edge_index.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 1.5}, "hidden=1.5 is no share"),
+        ({"negatives": {"close": 3}}, "'close'"),
+        ({"by": "colour", "split": "time"}, "by='colour'"),
+        ({"by": [1, 2], "split": "time"}, "the name of a column"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(DataImportError, match=message):
+        graphbench.from_pyg("mine/wrong", [ring()], task="link", progress=False, **options)
+
+
+def test_too_few_edges_are_refused():
+    with pytest.raises(DataImportError, match="too few to hide"):
+        graphbench.from_pyg("mine/few", [ring(3)], task="link", progress=False)
+
+
+def test_the_command_line_makes_such_a_dataset(tmp_path):
+    from typer.testing import CliRunner
+
+    from graphbench.cli.app import app
+
+    rows = ["source,target", *(f"a{u},a{(u * 7 + 1) % 40}" for u in range(40)), *(f"a{u},a{u + 1}" for u in range(39))]
+    (tmp_path / "edges.csv").write_text("\n".join(dict.fromkeys(rows)) + "\n")
+    words = ["import", "mine/csv", str(tmp_path / "edges.csv"), "--task", "link", "--undirected", "--repair"]
+    outcome = CliRunner().invoke(app, [*words, "--negatives", "uniform=8", "--hidden", "0.2"])
+    assert outcome.exit_code == 0, outcome.output
+    assert graphbench.card("mine/csv").links.negatives == {"uniform": 8}
+    assert CliRunner().invoke(app, [*words, "--replace", "--negatives", "uniform"]).exit_code == 2
