@@ -29,11 +29,15 @@ def read_and_asked(split):
     return tuple(both)
 
 
+def splits_of(loaded):
+    return loaded.train, loaded.val, loaded.test
+
+
 def test_a_single_graph_is_divided_by_its_edges():
     made = graphbench.from_pyg("mine/ring", [ring()], task="link", progress=False)
     assert made.card.metrics.primary == "mrr" and made.card.overlapping and made.card.links.queries == 5000
     splits = graphbench.Loader("mine/ring").load()
-    (train, train_asked), (val, val_asked), (test, test_asked) = map(read_and_asked, (splits.train, splits.val, splits.test))
+    (train, train_asked), (val, val_asked), (test, test_asked) = map(read_and_asked, splits_of(splits))
     assert (len(train_asked), len(val_asked), len(test_asked)) == (14, 6, 6)
     assert val == train | train_asked and test == val | val_asked
     assert not train & train_asked and not val & val_asked and not test & test_asked
@@ -51,7 +55,7 @@ def test_later_edges_are_asked_for_by_time():
     def times(pairs):
         return [u if v == u + 1 else v for u, v in pairs]
 
-    (train, train_asked), (_, val_asked), (_, test_asked) = map(read_and_asked, (splits.train, splits.val, splits.test))
+    (train, train_asked), (_, val_asked), (_, test_asked) = map(read_and_asked, splits_of(splits))
     assert max(times(train)) < min(times(train_asked)) <= max(times(train_asked)) < min(times(val_asked))
     assert max(times(val_asked)) < min(times(test_asked)) and len(train_asked) == 12
 
