@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+import torch
+
 
 @dataclass
 class Operations:
@@ -48,12 +50,12 @@ def counted_operations() -> Iterator[Operations]:
 
 
 def is_counting() -> bool:
-    """Return whether operations are counted, so that plain forms are computed."""
-    return _COUNTING.get() is not None
+    """Return whether operations are counted, so that plain forms are computed; a graph that is compiled counts none."""
+    return not torch.compiler.is_compiling() and _COUNTING.get() is not None
 
 
 def report(count: float) -> None:
     """Add operations that torch does not count, if operations are counted."""
-    found = _COUNTING.get()
+    found = _COUNTING.get() if is_counting() else None
     if found is not None:
         found.count += count
