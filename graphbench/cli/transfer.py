@@ -116,7 +116,9 @@ def _require_same_plan(plan: TransferPlan, path: Path) -> None:
 
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
     from graphbench.cli.printing import print_json, print_line
+    from graphbench._version import __version__
     from graphbench.core.files import write_json, write_text
+    from graphbench.records.machine import hardware
     from graphbench.reports.plots import inline_svg
     from graphbench.reports.transfer import transfer_figure, transfer_table
     from graphbench.training.transfer import run_transfer, targets_of
@@ -126,9 +128,10 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     runs = len(targets) * len(plan.seeds) * sum(1 if shots == 0 else 2 for shots in plan.shots)
     split = plan.evaluate[0]
     results = []
+    facts: dict[str, Any] = {"plan": plan.model_dump(), "graphbench_version": __version__, "machine": hardware()}
     for one in run_transfer(plan, output, root, device):
         results.append(one)
-        facts = {"plan": plan.model_dump(), "results": [result.to_dict() for result in results]}
+        facts["results"] = [result.to_dict() for result in results]
         write_json(output / "transfer.json", facts, sort_keys=False)
         if not as_json:
             score = f"{one.scores[split]:.4g}" if split in one.scores else one.note or f"no score on {split}"

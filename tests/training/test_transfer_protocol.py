@@ -127,7 +127,8 @@ def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
         main(["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", *sizes, *place])
     assert end.value.code == 0
     assert "2 of 2: algoreas/mst_easy, n = 4, seed 0, scratch" in capsys.readouterr().out
-    assert len(json.loads((tmp_path / "out" / "transfer.json").read_text())["results"]) == 2
+    written = json.loads((tmp_path / "out" / "transfer.json").read_text())
+    assert len(written["results"]) == 2 and written["machine"]["cores"] and written["graphbench_version"]
     assert "<svg" in (tmp_path / "out" / "transfer.svg").read_text()
     assert "`gin_small` was pretrained on bridges_easy" in (tmp_path / "out" / "transfer.md").read_text()
     others = ["--shots", "5", *sizes[2:], *place]
