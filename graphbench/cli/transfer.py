@@ -115,8 +115,8 @@ def _require_same_plan(plan: TransferPlan, path: Path) -> None:
 
 
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
-    from graphbench.cli.printing import print_json, print_line
     from graphbench._version import __version__
+    from graphbench.cli.printing import print_json, print_line
     from graphbench.core.files import write_json, write_text
     from graphbench.records.machine import hardware
     from graphbench.reports.plots import inline_svg
