@@ -55,6 +55,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         tasks_table(card) if card.tasks else "",
         "## Features and metrics",
         _features(card),
+        "" if card.links is None else f"{card.links.words().capitalize()}. Numbers of edges include hidden ones.",
         _representations(card),
         labels_table(card) if card.tasks else "",
         "## Splits",

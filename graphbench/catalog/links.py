@@ -15,6 +15,8 @@ from graphbench.catalog.sections import Strict
 RULES = ("uniform", "degree", "near")
 """How the node of a negative pair is drawn: any node, in proportion to its degree, or at the end of two steps."""
 
+_WORDS = {"uniform": "drawn uniformly", "degree": "in proportion to their degrees", "near": "two steps away"}
+
 PAIRS = "pair_index"
 """Field of samples and batches: int64 ``[2, P]``, the candidate pairs; PyG shifts it like ``edge_index``."""
 
@@ -46,6 +48,15 @@ class LinksSpec(Strict):
         """Eight hexadecimal digits that change whenever the candidate pairs of a graph may change."""
         facts = f"{DRAW_VERSION}|{sorted(self.negatives.items())}|{self.queries}"
         return hashlib.sha256(facts.encode()).hexdigest()[:8]
+
+    def words(self) -> str:
+        """Return what the section says, in a sentence without a full stop."""
+        rules = ", ".join(f"{count} {_WORDS[rule]}" for rule, count in self.negatives.items())
+        most = "" if self.queries is None else f"; at most {self.queries:,} links of a graph are asked for"
+        return (
+            f"a link is a hidden edge, ranked among {sum(self.negatives.values())} negatives that no edge joins to its "
+            f"source ({rules}; fewer where a graph has fewer){most}"
+        )
 
     @field_validator("negatives")
     @classmethod

@@ -194,6 +194,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
             for name, representation in c.representations.items()
         ),
         *_series_facts(c),
+        *([] if c.links is None else [("links", f"{c.links.words()}; numbers of edges include hidden ones")]),
         ("generator", c.generator),
         ("task type", c.task.type),
         *(("parameters", line) for line in _parameters(c)),

@@ -39,7 +39,7 @@ class LinkTrainOptions(StrictModel):
         queries: Most links of a graph that a step asks for, chosen at random with new negatives in every step.
     """
 
-    queries: int = Field(default=2048, ge=1)
+    queries: int = Field(default=1024, ge=1)
 
 
 class LinkTask(Task):

@@ -38,7 +38,7 @@ def test_the_check_sees_a_link_that_is_missing_and_an_edge_that_is_hidden(sample
 
 def test_the_smallest_network_trains_and_scores(tmp_path):
     result = graphbench.train(
-        "social/sim_links_quotes", "link_gnn", limit=1500, steps=3, root=tmp_path, output=tmp_path / "run",
+        "social/sim_links_quotes", "graphconv_small", limit=1500, steps=3, root=tmp_path, output=tmp_path / "run",
         evaluate=["test"], progress=False,
     )  # fmt: skip
     assert 0 < result.record.scores["test"]["mrr"] < 1
