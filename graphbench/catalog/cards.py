@@ -201,6 +201,11 @@ class Card(FeatureSelection, StrictModel):
         return () if self.task_name is None else self.tasks[self.task_name].labels
 
     @property
+    def stored_features(self) -> tuple[Feature, ...]:
+        """Features with one value per node, stored edge or graph: all but the hints; masks of links lie at edges."""
+        return at_edges(super().stored_features)
+
+    @property
     def label_features(self) -> tuple[Feature, ...]:
         """Features of the labellers, as they are stored; the same for all tasks that share them."""
         return tuple(feature for name in self.labellers for feature in self.labels[name].features)

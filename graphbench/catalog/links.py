@@ -15,6 +15,9 @@ from graphbench.catalog.sections import Strict
 RULES = ("uniform", "degree", "near")
 """How the node of a negative pair is drawn: any node, in proportion to its degree, or at the end of two steps."""
 
+MOST_NEGATIVES = 10_000
+"""Most negatives of a link that a rule draws."""
+
 _WORDS = {"uniform": "drawn uniformly", "degree": "in proportion to their degrees", "near": "two steps away"}
 
 PAIRS = "pair_index"
@@ -40,7 +43,7 @@ class LinksSpec(Strict):
         queries: Most links of a graph that are asked for; they are chosen at random. None asks for all.
     """
 
-    negatives: dict[str, Annotated[int, Field(ge=1, le=10_000)]] = Field(min_length=1)
+    negatives: dict[str, Annotated[int, Field(ge=1, le=MOST_NEGATIVES)]] = Field(min_length=1)
     queries: int | None = Field(default=None, ge=1)
 
     @property

@@ -93,6 +93,10 @@ def import_command(
             show_default="uniform=25, degree=25",
         ),
     ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most links of a graph that a link task asks for.", show_default="5,000"),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the dataset.")] = None,
     summary: Annotated[str | None, typer.Option(help="What the dataset asks, in a sentence.")] = None,
     licence: Annotated[str | None, typer.Option(help="Licence of the data.")] = None,
@@ -130,6 +134,7 @@ def import_command(
         "meta": meta,
         "types": _pairs(types or (), "--type", "COLUMN=TYPE") or None,
         "hidden": hidden,
+        "queries": queries,
         "negatives": _numbers(negatives or ()) or None,
         "metric": metric,
         "also": also,

@@ -27,6 +27,7 @@ class Score(Mapping[str, float]):
         samples: The samples that were scored, by split and with repetitions, in a part's score the samples that the
             part was taken from; empty unless every update was given graphs that know them, as batches of a dataset do.
         replicate_seed: Seed of the replicates; None where there are none.
+        resampled: What the replicates weigh, a number: the graphs, or the queries of links; None where it is unknown.
         targets: Output -> sums over the targets that were scored, of features that are predicted; else empty.
     """
 
@@ -54,7 +55,7 @@ class Score(Mapping[str, float]):
         self.primary_name = primary_name
         self.higher_is_better = METRICS[primary_name].higher_is_better
         self.items_scored = items
-        self.graphs = graphs
+        self.graphs = self.resampled = graphs
         self.undefined = dict(undefined or {})
         self.failures = dict(failures or {})
         self.replicates: tuple[float, ...] = ()

@@ -27,7 +27,7 @@ from graphbench.data.components.own_graphs import GENERATOR, file_of_split, file
 from graphbench.evaluation.metrics import default_metrics, metric
 from graphbench.imports.columns import MASKS_OF_SPLITS, Choice, choose_columns
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect
-from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_links
+from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_edges, short_queries, with_hidden_edges
 from graphbench.imports.splits import SplitRule, divided
 from graphbench.verification.measuring import update_measured
 from graphbench.verification.verify import check_card
@@ -35,6 +35,7 @@ from graphbench.verification.verify import check_card
 OWN_DOMAIN = "own"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PAPER = "one's own data"
+_MOST_REVERSED = 0.5  # share of arcs with their reverse from which on a note says so
 
 
 @dataclass(frozen=True)
@@ -211,15 +212,16 @@ def _collected_folds(
     given: Mapping[str, Sequence[RawGraph]] | Sequence[RawGraph], settings: Settings, usual: Sequence[str] | None
 ) -> tuple[list[Collected], list[str], bool]:
     """Return the graphs of every fold, notes for the user, and whether splits share graphs."""
+    _check_task(settings)
     graphs = [g for part in given.values() for g in part] if isinstance(given, Mapping) else list(given)
     if not graphs:
         raise DataImportError("there are no graphs; give at least one per split")
     choice = settings.choice.without_target() if settings.asks_links else settings.choice
     columns, notes = choose_columns(graphs, choice, usual)
     how: dict[str, Any] = {"directed": settings.directed, "repair": settings.repair}
-    if settings.asks_links:
-        folds = _folds_of_links(given, columns, settings, how)
-        return folds, notes + folds[0].notes, len(graphs) == 1 or any(_shares_graphs(fold, settings) for fold in folds)
+    if settings.asks_links and not isinstance(given, Mapping) and len(graphs) == 1:
+        folds = _folds_of_edges(graphs[0], columns, settings, how, notes)
+        return folds, notes + folds[0].notes, True
     if isinstance(given, Mapping):
         missing = [split for split in CORE_SPLITS if not given.get(split)]
         if missing:
@@ -228,25 +230,69 @@ def _collected_folds(
                 "that divides them (split=)"
             )
         whole = collect(given, columns, **how)
-        return [whole], notes + whole.notes, _shares_graphs(whole, settings)
+        folds = _asking([whole], settings, notes)
+        return folds, notes + whole.notes, _shares_graphs(whole, settings)
     if len(graphs) == 1 and columns[-1].location is Location.NODE:
         folds = _folds_of_nodes(graphs[0], columns, settings, how)
         return folds, notes + folds[0].notes, True
     whole = collect({"all": graphs}, columns, **how)
-    folds = _folds_of_graphs(graphs, whole, settings, notes)
+    folds = _asking(_folds_of_graphs(graphs, whole, settings, notes), settings, notes)
     return folds, notes + whole.notes, any(_shares_graphs(fold, settings) for fold in folds)
 
 
-def _folds_of_links(
-    given: Mapping[str, Sequence[RawGraph]] | Sequence[RawGraph],
-    columns: Sequence[Column],
-    settings: Settings,
-    how: Mapping[str, Any],
+def _check_task(settings: Settings) -> None:
+    """Refuse options that belong to another task than the one that is asked for."""
+    choice = settings.choice
+    if not settings.asks_links:
+        if (choice.task or "").split(" ")[0] in (TASK, Location.PAIR.value):
+            raise DataImportError(f"task={choice.task!r} is unknown; say task='link' to hide edges and ask for them")
+        if settings.links != LinkRule():
+            raise DataImportError("hidden, negatives and queries are options of task='link', which is not asked for")
+    elif choice.target != Choice().target:
+        raise DataImportError(
+            f"target={choice.target!r} and task='link' exclude each other: hidden edges are the target"
+        )
+
+
+def _folds_of_edges(
+    graph: RawGraph, columns: Sequence[Column], settings: Settings, how: Mapping[str, Any], notes: list[str]
 ) -> list[Collected]:
     if settings.by is not None and not isinstance(settings.by, str):
-        raise DataImportError("by= of a link task is the name of a column; put the values into the graphs")
-    settings.links.spec()
-    return folds_of_links(given, columns, settings.rule, settings.links, settings.by, how)
+        raise DataImportError("by= of the edges of a graph is the name of a column; put the values into the graph")
+    spec = settings.links.spec()
+    masks = [name for name in MASKS_OF_SPLITS if name in graph.values]
+    if masks:
+        notes.append(f"{', '.join(masks)} divide nodes; edges are divided by split={settings.rule.how!r}")
+    folds = folds_of_edges(graph, columns, settings.rule, settings.links, settings.by, how)
+    notes += short_queries(folds[0], spec) + _reversed_arcs(folds[0])
+    return folds
+
+
+def _asking(folds: list[Collected], settings: Settings, notes: list[str]) -> list[Collected]:
+    """Return folds of several graphs with hidden edges, if the dataset asks for links; else the folds themselves."""
+    if not settings.asks_links:
+        return folds
+    spec = settings.links.spec()
+    hidden = with_hidden_edges(folds, settings.rule, settings.links)
+    notes += short_queries(hidden[0], spec) + _reversed_arcs(hidden[0])
+    return hidden
+
+
+def _reversed_arcs(collected: Collected) -> list[str]:
+    """Return a note if edges are arcs and most arcs have their reverse, which then tells hidden arcs."""
+    if not collected.directed:
+        return []
+    samples = collected.samples["train"]
+    owner = np.repeat(np.arange(len(samples)), samples.num_edges)
+    rows = np.column_stack([owner, samples.edges])
+    _, times = np.unique(np.concatenate([rows, rows[:, [0, 2, 1]]]), axis=0, return_counts=True)
+    share = float((times > 1).sum()) / max(len(rows), 1)
+    if share < _MOST_REVERSED:
+        return []
+    return [
+        f"{share:.0%} of the arcs have their reverse, which models read while the arc is hidden; if edges have no "
+        "direction, say directed=False (--undirected)"
+    ]
 
 
 def _folds_of_graphs(

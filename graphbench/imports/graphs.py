@@ -276,7 +276,7 @@ def _refuse_other_values(
             other = values[order] != values[first]
             if values.dtype.kind == "f":
                 other &= ~(np.isnan(values[order]) & np.isnan(values[first]))
-            wrong = np.flatnonzero(other.reshape(len(order), -1).any(axis=1))
+            wrong = np.flatnonzero(other.any(axis=tuple(range(1, other.ndim))) if other.ndim > 1 else other)
             if wrong.size:
                 u, v = graph.edges[:, order[wrong[0]]]
                 raise DataImportError(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.catalog.links import LinksSpec
+from graphbench.catalog.links import MOST_NEGATIVES, RULES, LinksSpec
 from graphbench.core.errors import DataImportError
 from graphbench.core.words import counted
 from graphbench.data.arrays.samples import Samples
+from graphbench.data.batches.links import candidates_of, hidden_links
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect, feature_name
 from graphbench.imports.splits import SplitRule, divided
 
@@ -47,74 +48,108 @@ class LinkRule:
         Raises:
             DataImportError: If a rule or a number is refused.
         """
-        if not 0 < self.hidden < 1:
-            raise DataImportError(f"hidden={self.hidden} is no share; give a number between 0 and 1, such as 0.3")
-        try:
-            return LinksSpec(negatives=dict(self.negatives), queries=self.queries)
-        except ValueError as error:
+        if isinstance(self.hidden, bool) or not isinstance(self.hidden, int | float) or not 0 < self.hidden < 1:
+            raise DataImportError(f"hidden={self.hidden!r} is no share; give a number between 0 and 1, such as 0.3")
+        if self.queries is not None and not _is_count(self.queries):
+            raise DataImportError(f"queries={self.queries!r} is no number of links; give a whole number from 1 on")
+        known = isinstance(self.negatives, Mapping) and self.negatives and set(self.negatives) <= set(RULES)
+        if not known or not all(_is_count(count) and count <= MOST_NEGATIVES for count in self.negatives.values()):
             raise DataImportError(
-                f"negatives={dict(self.negatives)} or queries={self.queries} is refused: {error}"
-            ) from error
+                f"negatives={self.negatives!r:.200} is refused; give the number of negatives of every link by rule, "
+                f"such as {{'uniform': 25, 'degree': 25}}: the rules are {', '.join(RULES)}, a number is at most "
+                f"{MOST_NEGATIVES:,}"
+            )
+        return LinksSpec(negatives=dict(self.negatives), queries=self.queries)
 
 
-def folds_of_links(
-    given: Mapping[str, Sequence[RawGraph]] | Sequence[RawGraph],
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def with_hidden_edges(folds: Sequence[Collected], rule: SplitRule, links: LinkRule) -> list[Collected]:
+    """Return folds of several graphs, after hiding a share of the edges of each graph, at random.
+
+    Raises:
+        DataImportError: If a split has no graph with two edges.
+    """
+    rng = np.random.default_rng(rule.seed)
+    return [_with_hidden(fold, fold.samples, links, rng) for fold in folds]
+
+
+def folds_of_edges(
+    graph: RawGraph,
     columns: Sequence[Column],
     rule: SplitRule,
     links: LinkRule,
     by: str | None,
     how: Mapping[str, Any],
 ) -> list[Collected]:
-    """Return every fold of a dataset that asks for hidden edges.
+    """Return every fold of a single graph, whose edges are divided.
 
-    The edges of a single graph are divided: models read the training edges, and are asked for the other ones. Of the
-    training edges themselves a share is hidden. Of several graphs a share of the edges of each is hidden, at random.
+    Models read the training edges, and are asked for the other ones. Of the training edges themselves a share is
+    hidden: at random, or the latest ones where the rule divides by time.
 
     Args:
-        given: Split -> its graphs; or all graphs, which the rule divides; or a single graph, whose edges it divides.
+        graph: The graph.
         columns: The columns that become features.
-        rule: How samples are divided.
-        links: Which edges are hidden.
-        by: Column of edges (of a single graph) or graphs with the group or time that the rule divides by.
+        rule: How edges are divided.
+        links: Which training edges are hidden.
+        by: Column of edges with the group or time that the rule divides by.
         how: Further arguments of :func:`~graphbench.imports.graphs.collect`.
 
     Raises:
-        DataImportError: If there are too few edges, or ``by`` names no fitting column.
+        DataImportError: If there are too few edges, or ``by`` names no column of edges.
     """
-    if any(feature_name(column.name) == _LINK for column in columns):
-        raise DataImportError(f"a column is named {_LINK!r}, as the mask of hidden edges is; rename it")
-    parts = given if isinstance(given, Mapping) else {"all": given}
-    single = not isinstance(given, Mapping) and len(given) == 1
-    helper = [] if by is None or by in {c.name for c in columns} else [_column_of(parts, by, single=single)]
-    collected = collect(parts, [*columns, *helper], **how)
-    values = None if by is None else next(iter(collected.samples.values())).values.get(feature_name(by))
+    helper = [] if by is None else [_column_of_edges(graph, by)]
+    known = {column.name for column in columns}
+    helper = [column for column in helper if column.name not in known]
+    collected = collect({"all": [graph]}, [*columns, *helper], **how)
+    whole = collected.samples["all"]
+    values = None if by is None else whole.values.get(feature_name(by))
     collected = _without(collected, [feature_name(column.name) for column in helper])
     rng = np.random.default_rng(rule.seed)
-    if isinstance(given, Mapping):
-        return [_with_hidden(collected, collected.samples, links, rng)]
-    whole = collected.samples["all"]
-    if not single:
-        folds = divided(rule, len(whole), values)
-        schema = collected.schema
-        return [
-            _with_hidden(collected, {split: whole.take(schema, rows) for split, rows in fold.items()}, links, rng)
-            for fold in folds
-        ]
     times = values if rule.how == "time" else None
-    folds = divided(rule, int(whole.num_edges[0]), values)
+    folds = divided(rule, int(whole.num_edges[0]), values, noun="edge")
     return [_fold_of_edges(collected, whole, fold, links, times, rng) for fold in folds]
 
 
-def _column_of(parts: Mapping[str, Sequence[RawGraph]], name: str, *, single: bool) -> Column:
-    graph = next(graph for graphs in parts.values() for graph in graphs)
-    rows, wanted = len(np.atleast_1d(graph.values.get(name, ()))), graph.edges.shape[1] if single else 1
-    if rows != wanted:
-        what = "edge" if single else "graph"
+def _column_of_edges(graph: RawGraph, name: str) -> Column:
+    rows, edges = len(np.atleast_1d(graph.values.get(name, ()))), graph.edges.shape[1]
+    if rows != edges:
         raise DataImportError(
-            f"by={name!r}: {graph.name} has {rows} values of it; links of {'a graph' if single else 'graphs'} are "
-            f"divided by a column of {what}s, which has {counted(wanted, 'value')}"
+            f"by={name!r}: {graph.name} has {rows} values of it and {counted(edges, 'edge')}; the links of a single "
+            "graph are divided by a column of edges"
         )
-    return Column(name, Location.EDGE if single else Location.GRAPH, Stage.META, "scalar")
+    return Column(name, Location.EDGE, Stage.META, "scalar")
+
+
+def short_queries(collected: Collected, spec: LinksSpec) -> list[str]:
+    """Return notes on queries with fewer negatives than asked for, one per split that has any.
+
+    Raises:
+        DataImportError: If no link of a split has a negative.
+    """
+    notes, wanted = [], sum(spec.negatives.values())
+    for split, samples in collected.samples.items():
+        links = asked = short = 0
+        for graph in range(len(samples)):
+            hidden = hidden_links(samples, graph, _LINK, directed=collected.directed)
+            drawn = candidates_of(hidden, spec)
+            sizes = np.bincount(drawn.query) - 1 if len(drawn.query) else np.empty(0, np.int64)
+            links += min(len(hidden.links), spec.queries or len(hidden.links))
+            asked, short = asked + len(sizes), short + int((sizes < wanted).sum())
+        if not asked:
+            raise DataImportError(
+                f"no link of the split {split!r} has a negative: every pair of nodes has an edge; links of complete "
+                "graphs cannot be asked for"
+            )
+        if short or asked < links:
+            left = f", and {counted(links - asked, 'link')} without any are left out" if asked < links else ""
+            notes.append(
+                f"{split}: {short:,} of {asked:,} links have fewer than {wanted} negatives, as their graph has no more"
+                f"{left}"
+            )
+    return notes
 
 
 def _without(collected: Collected, names: Sequence[str]) -> Collected:

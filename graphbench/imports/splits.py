@@ -64,7 +64,9 @@ class SplitRule:
             )
 
 
-def divided(rule: SplitRule, count: int, by: Sequence[Any] | NDArray[Any] | None = None) -> list[dict[str, Numbers]]:
+def divided(
+    rule: SplitRule, count: int, by: Sequence[Any] | NDArray[Any] | None = None, noun: str = "sample"
+) -> list[dict[str, Numbers]]:
     """Return, for every fold, split -> numbers of its samples, ascending.
 
     Args:
@@ -73,23 +75,24 @@ def divided(rule: SplitRule, count: int, by: Sequence[Any] | NDArray[Any] | None
         by: Group, time or size of every sample. Samples of one group, or of one time, are in one split. With the rule
             ``random``, groups are drawn at random; with ``group``, the largest groups come first, as in scaffold splits
             of molecules.
+        noun: How messages name a sample.
 
     Raises:
         DataImportError: If the rule is wrong, or a split would be empty.
     """
     rule.check()
     if by is not None and len(by) != count:
-        raise DataImportError(f"by= has {len(by)} values for {counted(count, 'sample')}; give one per sample")
+        raise DataImportError(f"by= has {len(by)} values for {counted(count, noun)}; give one per {noun}")
     if by is None and rule.how != "random":
-        raise DataImportError(f"split={rule.how!r} needs by=: the {rule.how} of every sample, or a column that has it")
+        raise DataImportError(f"split={rule.how!r} needs by=: the {rule.how} of every {noun}, or a column that has it")
     groups = np.arange(count) if by is None else np.unique(np.asarray(by), return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(groups)
     order = _order(rule, groups, sizes)
     if rule.folds is not None:
-        return _folds(rule, groups, sizes, order)
+        return _folds(rule, groups, sizes, order, noun)
     part_of_group = np.empty(len(sizes), np.int64)
     part_of_group[order] = _parts(np.cumsum(sizes[order]), rule, count)
-    return [_named(part_of_group[groups], rule)]
+    return [_named(part_of_group[groups], rule, noun)]
 
 
 def _parts(ends: Numbers, rule: SplitRule, count: int) -> Numbers:
@@ -124,7 +127,7 @@ def _order(rule: SplitRule, groups: Numbers, sizes: Numbers) -> Numbers:
     return np.arange(len(sizes))  # of times and sizes, which are numbered in ascending order
 
 
-def _folds(rule: SplitRule, groups: Numbers, sizes: Numbers, order: Numbers) -> list[dict[str, Numbers]]:
+def _folds(rule: SplitRule, groups: Numbers, sizes: Numbers, order: Numbers, noun: str) -> list[dict[str, Numbers]]:
     count = rule.folds or _LEAST_FOLDS
     fold_of_group, filled = np.empty(len(sizes), np.int64), np.zeros(count, np.int64)
     for group in order:
@@ -134,15 +137,15 @@ def _folds(rule: SplitRule, groups: Numbers, sizes: Numbers, order: Numbers) -> 
     part_of_fold = [np.full(count, CORE_SPLITS.index("train")) for _ in range(count)]
     for k, parts in enumerate(part_of_fold):
         parts[k], parts[(k + 1) % count] = CORE_SPLITS.index("test"), CORE_SPLITS.index("val")
-    return [_named(parts[fold], rule) for parts in part_of_fold]
+    return [_named(parts[fold], rule, noun) for parts in part_of_fold]
 
 
-def _named(part: Numbers, rule: SplitRule) -> dict[str, Numbers]:
+def _named(part: Numbers, rule: SplitRule, noun: str) -> dict[str, Numbers]:
     splits = {name: np.flatnonzero(part == i) for i, name in enumerate(CORE_SPLITS)}
     empty = [name for name, numbers in splits.items() if not numbers.size]
     if empty:
         raise DataImportError(
-            f"the split {empty[0]!r} would be empty: {counted(len(part), 'sample')} divided by {rule.how!r}; change "
+            f"the split {empty[0]!r} would be empty: {counted(len(part), noun)} divided by {rule.how!r}; change "
             "fractions=, or give the splits yourself"
         )
     return splits

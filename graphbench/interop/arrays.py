@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ArgumentError
 from graphbench.interop.cards import card_of
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
 
 
 class GraphArrays(NamedTuple):
@@ -42,15 +45,31 @@ def to_arrays(data: Any, of: Any) -> GraphArrays:
     Raises:
         ArgumentError: If the graph lacks a feature of the card, or has another number of rows.
     """
+    card = card_of(of)
+    refuse_links(card)
     columns: dict[Location, dict[str, Any]] = {location: {} for location in Location}
     edge_index = data.edge_index.detach().cpu().numpy()
     counts = {Location.NODE: int(data.num_nodes), Location.EDGE: edge_index.shape[1], Location.GRAPH: 1}
-    for feature in card_of(of).stored_features:
+    for feature in card.stored_features:
         columns[feature.location][feature.name] = values_of(data, feature, counts[feature.location])
     return GraphArrays(
         edge_index[0], edge_index[1], counts[Location.NODE], columns[Location.NODE], columns[Location.EDGE],
         columns[Location.GRAPH],
     )  # fmt: skip
+
+
+def refuse_links(card: Card) -> None:
+    """Refuse samples with candidate pairs, for forms of a graph that hold nodes and edges alone.
+
+    Raises:
+        ArgumentError: If the card has links.
+    """
+    if card.links is not None:
+        raise ArgumentError(
+            f"the samples of {card.address} have candidate pairs of nodes, and this form of a graph holds nodes and "
+            "edges alone; read data.edge_index, data.pair_index and data.query_batch, or export the whole dataset to "
+            "Hugging Face or a hub folder, which has the hidden edges with a mask"
+        )
 
 
 def values_of(data: Any, feature: Feature, rows: int) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ArgumentError
-from graphbench.interop.arrays import to_arrays
+from graphbench.interop.arrays import refuse_links, to_arrays
 from graphbench.interop.cards import card_of
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def from_networkx(graph: networkx.Graph, of: Any) -> Data:
     from graphbench.data.batches.batching import standard_fields
 
     card = card_of(of)
+    refuse_links(card)
     count = graph.number_of_nodes()
     if set(graph) != set(range(count)):
         raise ArgumentError(

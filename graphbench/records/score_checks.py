@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphbench.catalog.features import Kind
 from graphbench.core.errors import ResultError
 from graphbench.core.suggestions import closest
 from graphbench.evaluation.metrics import bootstrap, range_problem
@@ -140,7 +141,10 @@ def _check_targets(name: str, score: Score, split: GraphDataset) -> None:
     stored.transform = None
     evaluator = task_of(split.card).evaluator()
     for batch in stored.batches(_SCORING_BATCH):
-        targets = {feature.name: batch[feature.name] for feature in split.card.outputs}
+        targets = {
+            f.name: batch[f.name].float() if f.kind is Kind.MASK else batch[f.name]  # scores, for metrics that rank
+            for f in split.card.outputs
+        }
         evaluator.update(batch, targets if len(targets) > 1 else next(iter(targets.values())))
     for output, expected in evaluator.compute().targets.items():
         scored = score.targets.get(output)
@@ -157,9 +161,9 @@ def _check_replicates(name: str, score: Score, split: GraphDataset) -> None:
     replicates = score.replicates
     if not replicates:
         return
-    if len(replicates) != bootstrap.REPLICATES or (score.graphs or 0) < bootstrap.LEAST_SAMPLES:
+    if len(replicates) != bootstrap.REPLICATES or (score.resampled or 0) < bootstrap.LEAST_SAMPLES:
         raise ResultError(
-            f"the score of {name} has {len(replicates)} bootstrap replicates and is of {score.graphs or 'unknown'} "
+            f"the score of {name} has {len(replicates)} bootstrap replicates and is of {score.resampled or 'unknown'} "
             f"samples; there are {bootstrap.REPLICATES} for {bootstrap.LEAST_SAMPLES} samples or more, else none"
         )
     seed = bootstrap.replicate_seed(split.card.address, split.split)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import graphbench
-from graphbench.core.errors import DataImportError
+from graphbench.core.errors import ArgumentError, CardError, DataImportError, UnknownDataset
+from graphbench.interop import hf_reader, to_hf, to_networkx
 from graphbench.verification.verify import verify
 
 from .conftest import molecule
@@ -76,13 +80,73 @@ def test_a_share_of_the_edges_of_each_of_several_graphs_is_hidden():
     [
         ({"hidden": 1.5}, "hidden=1.5 is no share"),
         ({"negatives": {"close": 3}}, "'close'"),
+        ({"negatives": {"uniform": 0}}, "'uniform': 0"),
+        ({"negatives": 25}, "negatives=25"),
+        ({"negatives": {}}, "negatives={}"),
+        ({"queries": 0}, "queries=0"),
+        ({"hidden": "a"}, "hidden='a'"),
+        ({"target": "when"}, "target='when'"),
+        ({"metric": "f1"}, "'f1'"),
         ({"by": "colour", "split": "time"}, "by='colour'"),
         ({"by": [1, 2], "split": "time"}, "the name of a column"),
     ],
 )
 def test_wrong_options_are_named(options, message):
-    with pytest.raises(DataImportError, match=message):
+    with pytest.raises((DataImportError, CardError), match=re.escape(message)):
         graphbench.from_pyg("mine/wrong", [ring()], task="link", progress=False, **options)
+    with pytest.raises(UnknownDataset):
+        graphbench.card("mine/wrong")
+
+
+def test_options_of_links_belong_to_links():
+    graphs = [molecule(i) for i in range(20)]
+    with pytest.raises(DataImportError, match="options of task='link'"):
+        graphbench.from_pyg("mine/wrong", graphs, hidden=0.5, progress=False)
+    with pytest.raises(DataImportError, match="say task='link'"):
+        graphbench.from_pyg("mine/wrong", graphs, task="link mask", progress=False)
+
+
+def test_graphs_whose_links_have_too_few_negatives_say_so():
+    with pytest.raises(DataImportError, match="no link of the split 'test' has a negative"):
+        graphbench.from_networkx("mine/complete", [nx.complete_graph(12)], task="link", inputs=[], progress=False)
+    made = graphbench.from_networkx("mine/star", [nx.star_graph(40)], task="link", inputs=[], progress=False)
+    assert any("have fewer than 50 negatives" in note for note in made.notes)
+
+
+def test_arcs_whose_reverse_tells_the_answer_are_noted_and_scored():
+    rng = np.random.default_rng(0)
+    u, v = np.array(nx.barabasi_albert_graph(120, 3, seed=1).edges).T
+    edges = torch.tensor(np.stack([np.r_[u, v], np.r_[v, u]]))
+    data = Data(edge_index=edges, edge_attr=torch.tensor(rng.random(edges.shape[1])), num_nodes=120)
+    made = graphbench.from_pyg("mine/arcs", [data], task="link", progress=False)
+    assert any("have their reverse" in note for note in made.notes)
+    floor = made.card.floor["test"]
+    assert floor["reverse_arc"]["mrr"] > 0.8 > floor["adamic_adar"]["mrr"]
+
+
+def test_equal_graphs_stay_together_and_masks_of_nodes_are_noted():
+    graphs = [molecule(i) for i in range(20)] * 3
+    made = graphbench.from_pyg("mine/copies", graphs, task="link", progress=False)
+    assert not made.card.overlapping and any("equal graphs are in one split" in note for note in made.notes)
+    data = ring()
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = torch.ones(60, dtype=torch.bool)
+    noted = graphbench.from_pyg("mine/masked", [data], task="link", progress=False).notes
+    assert any("train_mask" in note and "divide nodes" in note for note in noted)
+
+
+def test_such_a_dataset_goes_to_hugging_face_and_back(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    made = graphbench.from_pyg("mine/hub", [molecule(i) for i in range(30)], task="link", progress=False)
+    splits = graphbench.Loader("mine/hub").load()
+    saved = datasets.DatasetDict({name: to_hf(splits[name]) for name in ("train", "val", "test")})
+    saved.save_to_disk(str(tmp_path / "saved"))
+    reader = hf_reader(made.card)
+    again = graphbench.Loader("mine/hub", source=reader, folder=tmp_path / "saved", root=tmp_path / "two").load()
+    for name in ("edge_index", "pair_index", "query_batch", "link"):
+        assert torch.equal(again.test[0][name], splits.test[0][name])
+    with pytest.raises(ArgumentError, match="candidate pairs"):
+        to_networkx(splits.test[0], made.card)
 
 
 def test_too_few_edges_are_refused():

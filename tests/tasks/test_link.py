@@ -6,12 +6,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+import torch_geometric.transforms as T
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 import graphbench
 from graphbench.catalog.links import PAIRS, QUERIES
-from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.core.errors import CardError, ConfigError, EvaluationError, GraphBenchError
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.tasks.link.heuristics import HEURISTICS
 from graphbench.tasks.registry import task_of
@@ -150,6 +151,26 @@ def test_predictions_go_to_a_file_and_back(groups, own):
     score = task.score_file(path, groups.test)["test"]
     whole = task.evaluator().evaluate(list(groups.test), torch.cat(scores))
     assert score.to_dict() == pytest.approx(whole.to_dict())
+
+
+def test_predictions_become_a_record_with_intervals_over_queries(groups, own):
+    evaluator = graphbench.Evaluator("mine/blocks")
+    evaluator.draw_replicates()
+    for batch in groups.test.batches(2):
+        evaluator.update(batch, torch.rand(batch.link.numel()))
+    score = evaluator.compute()
+    queries = sum(int(batch.link.sum()) for batch in groups.test.batches(2))
+    assert (score.graphs, score.items_scored, score.resampled) == (6, queries, queries) and len(score.replicates) > 99
+    record = graphbench.RunRecord.from_scores({"test": groups.test}, {"test": score}, model="own_model")
+    assert record.graphs_scored["test"] == 6
+
+
+def test_a_transform_keeps_the_nodes_of_the_pairs(groups):
+    groups.train.transform = T.RemoveIsolatedNodes()
+    assert next(iter(groups.train.batches(1))).pair_index.max() < 40
+    groups.train.transform = lambda data: data.subgraph(torch.arange(20))
+    with pytest.raises(GraphBenchError, match="keeps the nodes"):
+        next(iter(groups.train.batches(4)))
 
 
 def test_cards_without_links_and_models_without_pairs_are_refused(groups):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDS = 32  # attempts to draw a node that may be a negative; what is left then is missing
+_ROUNDS = 16  # attempts to draw a node that may be a negative, before all such nodes of a source are listed
 _SEED_BYTES = 8
 
 Nodes = NDArray[np.int64]
@@ -72,6 +72,8 @@ class HiddenLinks:
     ) -> Candidates:
         """Return candidate pairs, in an order within every query that says nothing.
 
+        A query has fewer negatives where the graph has fewer, and a link without any is not asked for.
+
         Args:
             negatives: Rule -> number of negatives of every link; see :class:`graphbench.catalog.links.LinksSpec`.
             queries: Most links that are asked for; None for all.
@@ -95,6 +97,10 @@ class HiddenLinks:
                 here = rule_of[columns] == number
                 drawn[rows[here], columns[here]] = self._drawn(rule, sources[rows[here]], rng)
             missing = self._unfit(sources, drawn)
+        for row in np.flatnonzero(missing.any(axis=1)):
+            missing[row] = self._filled(int(sources[row]), drawn[row], missing[row], rng)
+        asked = ~missing.all(axis=1)
+        links, sources, drawn, missing = links[asked], sources[asked], drawn[asked], missing[asked]
         kept = np.concatenate([np.ones((len(links), 1), bool), ~missing], axis=1).reshape(-1)
         targets = np.concatenate([links[:, 1:], drawn], axis=1).reshape(-1)
         query = np.repeat(np.arange(len(links)), total + 1)
@@ -115,6 +121,23 @@ class HiddenLinks:
         again = np.zeros_like(unfit)
         np.put_along_axis(again, order, repeated, axis=1)
         return unfit | again
+
+    def _filled(self, source: int, drawn: Nodes, missing: Any, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Write nodes that no rule found into the missing places of a query, and return what is still missing.
+
+        They are chosen among all nodes that may be negatives: the rules rarely draw them.
+        """
+        first, last = np.searchsorted(self._taken, [source * self.nodes, (source + 1) * self.nodes])
+        free = np.ones(self.nodes, bool)
+        free[source] = False
+        free[self._taken[first:last] - source * self.nodes] = False
+        free[drawn[~missing]] = False
+        chosen = rng.permutation(np.flatnonzero(free))[: int(missing.sum())]
+        places = np.flatnonzero(missing)
+        drawn[places[: len(chosen)]] = chosen
+        still = np.zeros(len(drawn), bool)
+        still[places[len(chosen) :]] = True
+        return still
 
     def _drawn(self, rule: str, sources: Nodes, rng: np.random.Generator) -> Nodes:
         """Return int64 ``[sources]``, a node that a rule draws for every source."""

@@ -21,6 +21,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_value
 from graphbench.data.batches.batching import BatchPlan, FlatGraphs, empty_batch
 from graphbench.data.batches.layouts import layout_of
+from graphbench.data.batches.pair_fields import check_pairs
 from graphbench.data.batches.sample_ids import SampleSize, SplitId, with_ids
 from graphbench.data.components.domain import find, representation_of
 from graphbench.data.store.content import objects_hash, represented_hash, selection_hash
@@ -282,8 +283,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             )
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
         items = [self.get(i) for i in numbers or (0,)]
+        sizes = [int(item.num_nodes) for item in items]
         if self.transform is not None:
             items = [self.transform(item) for item in items]
+        if self.card.links is not None:
+            check_pairs(items, sizes)
         batch = Batch.from_data_list(items) if numbers else empty_batch(items[0])
         return batch if device is None else batch.to(device)
 

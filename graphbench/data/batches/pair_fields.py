@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from graphbench.catalog.links import PAIRS, QUERIES
+from graphbench.core.errors import GraphBenchError
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,23 @@ class PairOffsets:
         for name, shift in ((PAIRS, nodes), (QUERIES, self.queries[:-1]), (output, zero), ("y", zero)):
             batch._slice_dict[name] = self.pairs
             batch._inc_dict[name] = shift
+
+
+def check_pairs(graphs: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Refuse graphs whose candidate pairs no longer belong to their nodes.
+
+    Args:
+        graphs: Graphs after a transform.
+        sizes: Their numbers of nodes before it.
+
+    Raises:
+        GraphBenchError: If a transform changed the number of nodes, or of the pairs alone.
+    """
+    for graph, nodes in zip(graphs, sizes, strict=True):
+        pairs, queries = graph[PAIRS].shape[1], len(graph[QUERIES])
+        if int(graph.num_nodes) != nodes or pairs != queries or pairs != len(graph.y):
+            raise GraphBenchError(
+                f"after the transform a graph has {int(graph.num_nodes)} nodes (before it {nodes}), {pairs} columns of "
+                f"{PAIRS}, {queries} rows of {QUERIES} and {len(graph.y)} of y; a transform of graphs with candidate "
+                "pairs keeps the nodes, and the rows of pairs together"
+            )

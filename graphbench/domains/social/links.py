@@ -60,7 +60,7 @@ def _sorted(edges: NDArray[Any], links: NDArray[Any]) -> tuple[NDArray[Any], NDA
 
 
 def check_links(network: Network, times: tuple[int, int, int], kind: str, samples: Samples, index: int) -> list[str]:
-    """Return the differences between the edges of a sample and the history, by sets of pairs; empty if there are none.
+    """Return the differences between the edges of a sample and the history, by sorted pairs of users.
 
     Args:
         network: The history.
@@ -71,25 +71,30 @@ def check_links(network: Network, times: tuple[int, int, int], kind: str, sample
     """
     t0, t1, t2 = times
     posts, interactions = network.posts, network.interactions[kind]
-    seen, later = (set(posts.user[(posts.time > a) & (posts.time <= b)].tolist()) for a, b in ((t0, t1), (t1, t2)))
-    both = seen & later
+    seen, later = (np.unique(posts.user[(posts.time > a) & (posts.time <= b)]) for a, b in ((t0, t1), (t1, t2)))
+    both = np.intersect1d(seen, later)
 
-    def pairs_of(after: int, until: int) -> set[tuple[int, int]]:
-        rows = (interactions.time > after) & (interactions.time <= until)
-        listed = zip(interactions.source[rows].tolist(), interactions.target[rows].tolist(), strict=True)
-        return {(u, v) for u, v in listed if u != v and u in both and v in both}
+    def pairs_of(after: int, until: int, users: NDArray[Any]) -> NDArray[Any]:
+        rows = (interactions.time > after) & (interactions.time <= until) & (interactions.source != interactions.target)
+        rows &= np.isin(interactions.source, users) & np.isin(interactions.target, users)
+        return np.stack([interactions.source[rows], interactions.target[rows]], axis=1).astype(np.int64)
 
-    before = pairs_of(t0, t1)
-    users = sorted({user for pair in before for user in pair})
-    number = {user: i for i, user in enumerate(users)}
-    after = {(u, v) for u, v in pairs_of(t1, t2) - before if u in number and v in number}
+    before = np.unique(pairs_of(t0, t1, both), axis=0)
+    users = np.unique(before)
+    twice = np.concatenate([before, before, np.unique(pairs_of(t1, t2, users), axis=0)])
+    pairs, times_listed = np.unique(twice, axis=0, return_counts=True)
+    expected = {0: before, 1: pairs[times_listed == 1]}
     rows = slice(int(samples.edge_ptr[index]), int(samples.edge_ptr[index + 1]))
-    edges, hidden = samples.edges[rows].tolist(), np.asarray(samples.values[LINK][rows]).tolist()
-    problems = [] if samples.num_nodes[index] == len(users) else [f"graph {index} has other nodes than the history"]
-    for name, wanted, mark in (("edges", before, 0), ("links", after, 1)):
-        stored = {(u, v) for (u, v), value in zip(edges, hidden, strict=True) if value == mark}
-        if stored != {(number[u], number[v]) for u, v in wanted}:
-            problems.append(f"graph {index} has {len(stored):,} {name}, and the history other ones ({len(wanted):,})")
+    edges, hidden = samples.edges[rows], np.asarray(samples.values[LINK][rows])
+    if samples.num_nodes[index] != len(users):
+        return [f"graph {index} has {samples.num_nodes[index]:,} nodes, and the history gives {len(users):,}"]
+    problems = []
+    for mark, name in ((0, "edges"), (1, "links")):
+        stored = users[edges[hidden == mark]]
+        if not np.array_equal(stored[np.lexsort((stored[:, 1], stored[:, 0]))], expected[mark]):
+            problems.append(
+                f"graph {index} has {len(stored):,} {name}, and the history other ones ({len(expected[mark]):,})"
+            )
     return problems
 
 

@@ -39,7 +39,10 @@ class LinkEvaluator(FeatureEvaluator):
     def finish(self, sums: Any) -> Score:
         """Return the score of sums to which predictions were added."""
         self.check_graphs(sums.samples)
-        return self.score_of(sums)
+        score = self.score_of(sums)
+        score.resampled, score.graphs = sums.graphs, sums.samples
+        score.items_scored = sums.graphs or 0  # a rank per query
+        return score
 
     def _name_samples(self, sums: Any, ids: SampleIds | None, *, is_first: bool) -> None:
         """Count queries in the order of the updates, as the numbers of samples do not name them."""

@@ -44,12 +44,24 @@ def preferential_attachment(edges: NDArray[Any], nodes: int, pairs: NDArray[np.i
     return product
 
 
+def reverse_arc(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
+    """Return 1 for every pair whose reverse is an arc, else 0, float64 ``[P]``."""
+    arcs = np.unique(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
+    reverse = pairs[1] * nodes + pairs[0]
+    place = np.searchsorted(arcs, reverse).clip(max=max(len(arcs) - 1, 0))
+    found: Floats = (arcs[place] == reverse).astype(np.float64) if len(arcs) else np.zeros(pairs.shape[1])
+    return found
+
+
 HEURISTICS: Mapping[str, Callable[[NDArray[Any], int, NDArray[np.int64]], Floats]] = {
     "common_neighbours": common_neighbours,
     "adamic_adar": adamic_adar,
     "preferential_attachment": preferential_attachment,
 }
 """Name -> the function that scores pairs."""
+
+OF_ARCS: Mapping[str, Callable[[NDArray[Any], int, NDArray[np.int64]], Floats]] = {"reverse_arc": reverse_arc}
+"""Name -> the function that scores pairs, for directed graphs."""
 
 
 def _adjacency(edges: NDArray[Any], nodes: int) -> Any:

@@ -18,10 +18,11 @@ from graphbench.data.batches.links import candidates_of, hidden_links
 from graphbench.data.batches.sample_ids import ids_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.metrics import metric
 from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_batches, rows_of_output, write_arrays
 from graphbench.tasks.link.evaluator import LinkEvaluator
-from graphbench.tasks.link.heuristics import HEURISTICS
+from graphbench.tasks.link.heuristics import HEURISTICS, OF_ARCS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,6 +62,12 @@ class LinkTask(Task):
                 f"{self.card.path} ({self.card.address}): a link task needs the section links, which says how "
                 "candidate pairs are drawn, and one output, a mask at pairs"
             )
+        for name in (self.card.metrics.primary, *self.card.metrics.also):
+            if not metric(name).needs_scores:
+                raise CardError(
+                    f"{self.card.path} ({self.card.address}): the metric {name!r} needs a threshold, and scores of "
+                    "links have none; use mrr, hits_at_10 and the like, roc_auc or average_precision"
+                )
 
     @property
     def output(self) -> str:
@@ -109,8 +116,8 @@ class LinkTask(Task):
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the heuristics, and of random scores, on the candidate pairs of every graph."""
         assert self.card.links is not None
-        names = ("random", *HEURISTICS)
-        evaluators = {name: self.evaluator() for name in names}
+        heuristics = {**HEURISTICS, **(OF_ARCS if self.card.directed else {})}
+        evaluators = {name: self.evaluator() for name in ("random", *heuristics)}
         for graph in range(len(samples)):
             links = hidden_links(samples, graph, self.output, directed=self.card.directed)
             drawn = candidates_of(links, self.card.links)
@@ -120,9 +127,9 @@ class LinkTask(Task):
             read = np.asarray(samples.edges[rows])[np.asarray(samples.values[self.output][rows]) == 0]
             nodes = int(samples.num_nodes[graph])
             random = np.random.Generator(np.random.Philox(graph)).random(len(drawn.query))
-            for name in names:
-                scores = random if name == "random" else HEURISTICS[name](read, nodes, drawn.pairs)
-                evaluators[name].update(drawn.is_link, scores, drawn.query)
+            for name, evaluator in evaluators.items():
+                scores = random if name == "random" else heuristics[name](read, nodes, drawn.pairs)
+                evaluator.update(drawn.is_link, scores, drawn.query)
         return {name: one.compute().to_dict() for name, one in evaluators.items() if one._updates}
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
