@@ -114,7 +114,7 @@ def test_every_step_asks_for_other_links_with_new_negatives(groups):
 
 def test_the_dot_product_learns_groups_that_no_heuristic_sees(groups, own):
     result = graphbench.train(
-        "mine/blocks", "gin_small", steps=60, output=own / "run", evaluate=["test"], progress=False
+        "mine/blocks", "gin_small", steps=40, output=own / "run", evaluate=["test"], progress=False
     )
     scores = result.record.scores["test"]
     assert scores["mrr"] > 1.2 * groups.card.floor["test"]["random"]["mrr"]
