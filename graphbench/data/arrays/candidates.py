@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.ragged import each_once
+from graphbench.core.ragged import distinct_values
 
 _ROUNDS = 16  # attempts to draw a node that may be a negative, before all such nodes of a source are listed
 _SEED_BYTES = 8
@@ -58,7 +58,7 @@ class HiddenLinks:
         self._is_hidden = np.asarray(hidden) != 0
         self.links = self._edges[self._is_hidden]
         arcs = self._edges if directed else np.concatenate([self._edges, self._edges[:, ::-1]])
-        self._taken = each_once(arcs[:, 0] * nodes + arcs[:, 1])
+        self._taken = distinct_values(arcs[:, 0] * nodes + arcs[:, 1])
         read = self._edges[~self._is_hidden]
         self._arcs = read if directed else np.concatenate([read, read[:, ::-1]])
 

@@ -112,11 +112,7 @@ class FlatGraphs:
         self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None
     ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
         """Return the fields of a batch on a device, and the offsets of nodes and edges on the CPU."""
-        fields = as_tensors(self.gather(graphs))
-        ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
-        if device is not None:
-            fields = {n: move(v, device) if isinstance(v, torch.Tensor) else v for n, v in fields.items()}
-        return fields, ptr, edge_ptr
+        return on_device_with_offsets(self.gather(graphs), device)
 
     def _field(self, feature: Feature, rows: Array) -> Array:
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
@@ -136,6 +132,17 @@ def _strings(texts: Texts, ptr: NDArray[np.int64] | None) -> list[Any]:
     if ptr is None:
         return strings
     return [strings[a:b] for a, b in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]
+
+
+def on_device_with_offsets(
+    gathered: Mapping[str, Any], device: torch.device | str | None
+) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
+    """Return gathered fields as tensors on a device (None: the CPU), and offsets of nodes and edges on the CPU."""
+    fields = as_tensors(gathered)
+    ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
+    if device is not None:
+        fields = {n: move(v, device) if isinstance(v, torch.Tensor) else v for n, v in fields.items()}
+    return fields, ptr, edge_ptr
 
 
 def as_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from graphbench.catalog.links import PAIRS, QUERIES, LinksSpec
 from graphbench.core.ragged import offsets
 from graphbench.data.arrays.candidates import Candidates, HiddenLinks
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.batches.batching import FlatGraphs, as_tensors, move
+from graphbench.data.batches.batching import FlatGraphs, on_device_with_offsets
 from graphbench.data.batches.pair_fields import PairOffsets
 
 _KEPT_PAIRS = 20_000_000  # candidates that are kept in memory, as their draw takes longer than a batch
@@ -107,25 +107,23 @@ class LinkGraphs:
             the candidate pairs; ``query_batch`` int64 ``[P]``, the query of every pair; and the output, int64 ``[P]``.
         """
         fields = self._read.gather(graphs)
-        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
-        pairs, _ = joined_candidates([self.candidates(graph) for graph in numbers], fields["ptr"])
+        pairs, _ = joined_candidates(self._of(graphs), fields["ptr"])
         return {**fields, PAIRS: pairs.pairs, QUERIES: pairs.query, self.output: pairs.is_link.astype(np.int64)}
 
     def tensors(
         self, graphs: Chosen, device: torch.device | str | None
     ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
         """Return the fields of a batch on a device, and the offsets of nodes and edges on the CPU."""
-        fields = as_tensors(self.gather(graphs))
-        ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
-        if device is not None:
-            fields = {n: move(v, device) if isinstance(v, torch.Tensor) else v for n, v in fields.items()}
-        return fields, ptr, edge_ptr
+        return on_device_with_offsets(self.gather(graphs), device)
 
     def pair_offsets(self, graphs: Chosen) -> PairOffsets:
         """Return the offsets of candidate pairs and queries of a batch of graphs."""
-        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
-        found = [self.candidates(graph) for graph in numbers]
+        found = self._of(graphs)
         return PairOffsets.of([len(one.query) for one in found], [one.queries for one in found])
+
+    def _of(self, graphs: Chosen) -> list[Candidates]:
+        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
+        return [self.candidates(graph) for graph in numbers]
 
     def redrawn(self, batch: Any, graphs: Sequence[int], queries: int, rng: np.random.Generator) -> Any:
         """Return a batch itself, after replacing its candidate pairs by others.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.ragged import each_once
+from graphbench.core.ragged import distinct_values
 from graphbench.data.arrays.samples import Samples
 from graphbench.domains.social.simulator import Network
 from graphbench.domains.social.snapshots import Snapshot
@@ -33,7 +33,7 @@ def new_pairs(
     rows = (interactions.time > after) & (interactions.time <= until)
     source, target = table[interactions.source[rows]], table[interactions.target[rows]]
     kept = (source >= 0) & (target >= 0) & (source != target)
-    keys = each_once(source[kept] * len(users) + target[kept])
+    keys = distinct_values(source[kept] * len(users) + target[kept])
     before = edges[:, 0].astype(np.int64) * len(users) + edges[:, 1]
     keys = keys[~np.isin(keys, before, assume_unique=True)]
     return np.stack(np.divmod(keys, len(users)), axis=1).astype(np.int32)

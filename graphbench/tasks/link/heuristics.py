@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.core.ragged import each_once
+from graphbench.core.ragged import distinct_values
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def preferential_attachment(edges: NDArray[Any], nodes: int, pairs: NDArray[np.i
 
 def reverse_arc(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
     """Return 1 for every pair whose reverse is an arc, else 0, float64 ``[P]``."""
-    arcs = each_once(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
+    arcs = distinct_values(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
     reverse = pairs[1] * nodes + pairs[0]
     place = np.searchsorted(arcs, reverse).clip(max=max(len(arcs) - 1, 0))
     found: Floats = (arcs[place] == reverse).astype(np.float64) if len(arcs) else np.zeros(pairs.shape[1])
@@ -70,7 +70,7 @@ OF_ARCS: Mapping[str, Callable[[NDArray[Any], int, NDArray[np.int64]], Floats]] 
 def _neighbours(edges: NDArray[Any], nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the neighbours of all nodes without loops: offsets int64 ``[nodes + 1]``, and rising lists of numbers."""
     kept = edges[edges[:, 0] != edges[:, 1]].astype(np.int64)
-    keys = each_once(np.concatenate([kept[:, 0] * nodes + kept[:, 1], kept[:, 1] * nodes + kept[:, 0]]))
+    keys = distinct_values(np.concatenate([kept[:, 0] * nodes + kept[:, 1], kept[:, 1] * nodes + kept[:, 0]]))
     rows, ends = np.divmod(keys, nodes)
     return np.searchsorted(rows, np.arange(nodes + 1)).astype(np.int64), ends
 
