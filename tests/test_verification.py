@@ -46,7 +46,11 @@ LONG = {
     "sat/large",
     "sat/paper_small",
     "circuits/converters_10",
-} | {f"social/sim_{kind}{past}" for kind in ("quotes", "replies", "reposts") for past in ("", "_past")}
+} | {
+    f"social/sim_{form}"
+    for kind in ("quotes", "replies", "reposts")
+    for form in (kind, f"{kind}_past", f"links_{kind}")
+}
 """Datasets whose first samples take more than a quarter of a minute to draw."""
 
 
