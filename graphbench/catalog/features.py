@@ -97,14 +97,14 @@ class Feature:
         stage_word, location_word, type_word, meaning = _parts(name, words)
         stage = _word(Stage, stage_word, name)
         location = _word(Location, location_word, name)
+        if location is Location.PAIR and (stage is not Stage.OUTPUT or type_word != Kind.MASK):
+            raise CardError(f"feature {name!r}: pairs have masks that are outputs alone, got {list(words)}")
         sized = _SIZED.fullmatch(type_word)
-        if sized and location is not Location.PAIR:
+        if sized:
             return cls._sized(name, stage, location, Kind(sized[1]), int(sized[2]), meaning)
         kind = _word(Kind, type_word, name)
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
-        if location is Location.PAIR and (stage is not Stage.OUTPUT or kind is not Kind.MASK):
-            raise CardError(f"feature {name!r}: pairs have masks that are outputs alone, got {list(words)}")
         if kind is Kind.TEXT and (location is Location.EDGE or stage is Stage.HINT):
             raise CardError(f"feature {name!r}: texts belong to nodes or graphs and are no hints, got {list(words)}")
         return cls(name, stage, location, kind, meaning=meaning)

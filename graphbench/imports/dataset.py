@@ -27,7 +27,7 @@ from graphbench.data.components.own_graphs import GENERATOR, file_of_split, file
 from graphbench.evaluation.metrics import default_metrics, metric
 from graphbench.imports.columns import MASKS_OF_SPLITS, Choice, choose_columns
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect
-from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_edges, short_queries, with_hidden_edges
+from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_edges, notes_of_links, with_hidden_edges
 from graphbench.imports.splits import SplitRule, divided
 from graphbench.verification.measuring import update_measured
 from graphbench.verification.verify import check_card
@@ -35,7 +35,6 @@ from graphbench.verification.verify import check_card
 OWN_DOMAIN = "own"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PAPER = "one's own data"
-_MOST_REVERSED = 0.5  # share of arcs with their reverse from which on a note says so
 
 
 @dataclass(frozen=True)
@@ -241,17 +240,19 @@ def _collected_folds(
 
 
 def _check_task(settings: Settings) -> None:
-    """Refuse options that belong to another task than the one that is asked for."""
+    """Refuse options of links that are wrong, or belong to another task than the one that is asked for."""
     choice = settings.choice
-    if not settings.asks_links:
+    if settings.asks_links:
+        settings.links.spec()
+        if choice.target != Choice().target:
+            raise DataImportError(
+                f"target={choice.target!r} and task='link' exclude each other: hidden edges are the target"
+            )
+    else:
         if (choice.task or "").split(" ")[0] in (TASK, Location.PAIR.value):
             raise DataImportError(f"task={choice.task!r} is unknown; say task='link' to hide edges and ask for them")
         if settings.links != LinkRule():
             raise DataImportError("hidden, negatives and queries are options of task='link', which is not asked for")
-    elif choice.target != Choice().target:
-        raise DataImportError(
-            f"target={choice.target!r} and task='link' exclude each other: hidden edges are the target"
-        )
 
 
 def _folds_of_edges(
@@ -259,12 +260,11 @@ def _folds_of_edges(
 ) -> list[Collected]:
     if settings.by is not None and not isinstance(settings.by, str):
         raise DataImportError("by= of the edges of a graph is the name of a column; put the values into the graph")
-    spec = settings.links.spec()
     masks = [name for name in MASKS_OF_SPLITS if name in graph.values]
     if masks:
         notes.append(f"{', '.join(masks)} divide nodes; edges are divided by split={settings.rule.how!r}")
     folds = folds_of_edges(graph, columns, settings.rule, settings.links, settings.by, how)
-    notes += short_queries(folds[0], spec) + _reversed_arcs(folds[0])
+    notes += notes_of_links(folds[0], settings.links.spec())
     return folds
 
 
@@ -272,27 +272,9 @@ def _asking(folds: list[Collected], settings: Settings, notes: list[str]) -> lis
     """Return folds of several graphs with hidden edges, if the dataset asks for links; else the folds themselves."""
     if not settings.asks_links:
         return folds
-    spec = settings.links.spec()
     hidden = with_hidden_edges(folds, settings.rule, settings.links)
-    notes += short_queries(hidden[0], spec) + _reversed_arcs(hidden[0])
+    notes += notes_of_links(hidden[0], settings.links.spec())
     return hidden
-
-
-def _reversed_arcs(collected: Collected) -> list[str]:
-    """Return a note if edges are arcs and most arcs have their reverse, which then tells hidden arcs."""
-    if not collected.directed:
-        return []
-    samples = collected.samples["train"]
-    owner = np.repeat(np.arange(len(samples)), samples.num_edges)
-    rows = np.column_stack([owner, samples.edges])
-    _, times = np.unique(np.concatenate([rows, rows[:, [0, 2, 1]]]), axis=0, return_counts=True)
-    share = float((times > 1).sum()) / max(len(rows), 1)
-    if share < _MOST_REVERSED:
-        return []
-    return [
-        f"{share:.0%} of the arcs have their reverse, which models read while the arc is hidden; if edges have no "
-        "direction, say directed=False (--undirected)"
-    ]
 
 
 def _folds_of_graphs(

@@ -26,6 +26,7 @@ METRICS = ("mrr", ("hits_at_1", "hits_at_3", "hits_at_10"))
 """The metric that ranks models by default, and those that stand beside it."""
 
 _LINK = "link"
+_MOST_REVERSED = 0.5  # share of arcs with their reverse from which on a note says so
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,16 @@ def _column_of_edges(graph: RawGraph, name: str) -> Column:
     return Column(name, Location.EDGE, Stage.META, "scalar")
 
 
-def short_queries(collected: Collected, spec: LinksSpec) -> list[str]:
+def notes_of_links(collected: Collected, spec: LinksSpec) -> list[str]:
+    """Return what a user should know of the links of a dataset, one sentence each.
+
+    Raises:
+        DataImportError: If no link of a split has a negative.
+    """
+    return _short_queries(collected, spec) + _reversed_arcs(collected)
+
+
+def _short_queries(collected: Collected, spec: LinksSpec) -> list[str]:
     """Return notes on queries with fewer negatives than asked for, one per split that has any.
 
     Raises:
@@ -150,6 +160,23 @@ def short_queries(collected: Collected, spec: LinksSpec) -> list[str]:
                 f"{left}"
             )
     return notes
+
+
+def _reversed_arcs(collected: Collected) -> list[str]:
+    """Return a note if edges are arcs and most arcs have their reverse, which then tells hidden arcs."""
+    if not collected.directed:
+        return []
+    samples = collected.samples["train"]
+    owner = np.repeat(np.arange(len(samples)), samples.num_edges)
+    rows = np.column_stack([owner, samples.edges])
+    _, times = np.unique(np.concatenate([rows, rows[:, [0, 2, 1]]]), axis=0, return_counts=True)
+    share = float((times > 1).sum()) / max(len(rows), 1)
+    if share < _MOST_REVERSED:
+        return []
+    return [
+        f"{share:.0%} of the arcs have their reverse, which models read while the arc is hidden; if edges have no "
+        "direction, say directed=False (--undirected)"
+    ]
 
 
 def _without(collected: Collected, names: Sequence[str]) -> Collected:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class HiddenLinks:
         edges: int ``[E, 2]``, the stored edges.
         hidden: ``[E]``, 1 for links that are asked for.
         directed: Whether an edge is an arc.
+
+    Attributes:
+        links: int64 ``[L, 2]``, the links.
+        read: int64 ``[R, 2]``, the edges that models read.
     """
 
     def __init__(self, nodes: int, edges: NDArray[Any], hidden: NDArray[Any], *, directed: bool) -> None:
@@ -59,8 +64,8 @@ class HiddenLinks:
         self.links = self._edges[self._is_hidden]
         arcs = self._edges if directed else np.concatenate([self._edges, self._edges[:, ::-1]])
         self._taken = distinct_values(arcs[:, 0] * nodes + arcs[:, 1])
-        read = self._edges[~self._is_hidden]
-        self._arcs = read if directed else np.concatenate([read, read[:, ::-1]])
+        self.read = self._edges[~self._is_hidden]
+        self._arcs = self.read if directed else np.concatenate([self.read, self.read[:, ::-1]])
 
     def seed(self) -> int:
         """Return the seed of the candidates: the first bytes of SHA-256 of the number of nodes and the stored edges."""
@@ -114,8 +119,8 @@ class HiddenLinks:
     def _unfit(self, sources: Nodes, drawn: Nodes) -> NDArray[np.bool_]:
         """Return which drawn nodes are no negatives: the source itself, a neighbour, or drawn already."""
         keys = sources[:, None] * self.nodes + drawn
-        place = np.searchsorted(self._taken, keys).clip(max=max(len(self._taken) - 1, 0))
-        unfit: NDArray[np.bool_] = (drawn == sources[:, None]) | (self._taken[place] == keys)
+        position = np.searchsorted(self._taken, keys).clip(max=max(len(self._taken) - 1, 0))
+        unfit: NDArray[np.bool_] = (drawn == sources[:, None]) | (self._taken[position] == keys)
         order = np.argsort(drawn, axis=1, kind="stable")
         ordered = np.take_along_axis(drawn, order, axis=1)
         repeated = np.zeros_like(unfit)
@@ -158,13 +163,9 @@ class HiddenLinks:
         anywhere = rng.integers(0, self.nodes, nodes.shape)
         return np.where(count > 0, ends[moved.clip(max=len(ends) - 1)], anywhere)
 
-    @property
+    @cached_property
     def _neighbours(self) -> tuple[Nodes, Nodes]:
         """Offsets int64 ``[nodes + 1]`` and ends of the edges that models read, in both directions."""
-        kept = self.__dict__.get("_lists")
-        if kept is None:
-            both = np.concatenate([self._arcs, self._arcs[:, ::-1]]) if self.directed else self._arcs
-            order = np.argsort(both[:, 0], kind="stable")
-            starts = np.searchsorted(both[order, 0], np.arange(self.nodes + 1))
-            kept = self.__dict__["_lists"] = (starts, both[order, 1])
-        return kept  # type: ignore[no-any-return]
+        both = np.concatenate([self._arcs, self._arcs[:, ::-1]]) if self.directed else self._arcs
+        order = np.argsort(both[:, 0], kind="stable")
+        return np.searchsorted(both[order, 0], np.arange(self.nodes + 1)), both[order, 1]

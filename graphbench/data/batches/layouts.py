@@ -22,6 +22,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, make_batch, standard_fields
 from graphbench.data.batches.kept_batch import KeptBatch
 from graphbench.data.batches.links import LinkGraphs
+from graphbench.data.batches.pair_fields import PairOffsets
 from graphbench.data.batches.series import SeriesGraphs
 from graphbench.data.batches.trajectory_batch import TrajectoryBatch, make_trajectory_batch
 from graphbench.data.components.domain import representation_of
@@ -167,7 +168,7 @@ class LinkLayout(GraphLayout):
     def batch(self, samples: Chosen, device: torch.device | str | None = None) -> Any:
         """Return samples as one PyG ``Batch`` with ``pair_index`` and ``query_batch``."""
         batch = make_batch(self.flat, samples, device)
-        self.flat.pair_offsets(samples).set(batch, self.flat.output)
+        PairOffsets.of(self.flat.candidates(samples)).set(batch, self.flat.output)
         return batch
 
     def item(self, index: int) -> Data:

@@ -7,11 +7,10 @@ candidate pairs of the hidden ones: see :class:`graphbench.catalog.links.LinksSp
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -26,9 +25,10 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, on_device_with_offsets
 from graphbench.data.batches.pair_fields import PairOffsets
 
-_KEPT_PAIRS = 20_000_000  # candidates that are kept in memory, as their draw takes longer than a batch
+_MOST_KEPT = 20_000_000  # candidates, and edges, that are kept in memory, as both take longer to make than a batch
 
 Chosen = NDArray[np.int64] | slice
+_T = TypeVar("_T")
 
 
 class LinkGraphs:
@@ -46,8 +46,8 @@ class LinkGraphs:
         self.stored, self.schema, self._spec = stored, card.sample_schema, card.links
         self.output = card.outputs[0].name
         self.values: Mapping[str, Any] = stored.values
-        self._is_read = np.asarray(stored.values[self.output]) == 0
-        self._kept: OrderedDict[int, Candidates] = OrderedDict()
+        self._links: _Recent[HiddenLinks] = _Recent(lambda links: len(links.links) + len(links.read))
+        self._candidates: _Recent[Candidates] = _Recent(lambda drawn: len(drawn.query))
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -71,7 +71,7 @@ class LinkGraphs:
     @cached_property
     def _read(self) -> FlatGraphs:
         """The graphs with the edges that models read, and without the output."""
-        stored, rows = self.stored, self._is_read
+        stored, rows = self.stored, np.asarray(self.stored.values[self.output]) == 0
         features = tuple(f for f in stored.features if f.name != self.output)
         values = {
             f.name: stored.values[f.name][rows] if f.location is Location.EDGE else stored.values[f.name]
@@ -84,17 +84,16 @@ class LinkGraphs:
 
     def hidden(self, graph: int) -> HiddenLinks:
         """Return the edges of a graph with its hidden links."""
-        return hidden_links(self.stored.samples, graph, self.output, directed=self.schema.directed)
+        samples, directed = self.stored.samples, self.schema.directed
+        return self._links.get(graph, lambda: hidden_links(samples, graph, self.output, directed=directed))
 
-    def candidates(self, graph: int) -> Candidates:
-        """Return the candidate pairs of a graph."""
-        drawn = self._kept.get(graph)
-        if drawn is None:
-            drawn = candidates_of(self.hidden(graph), self._spec)
-            self._kept[graph] = drawn
-            while len(self._kept) > 1 and sum(len(one.query) for one in self._kept.values()) > _KEPT_PAIRS:
-                self._kept.popitem(last=False)
-        return drawn
+    def candidates(self, graphs: Chosen) -> list[Candidates]:
+        """Return the candidate pairs of some graphs."""
+        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
+        return [self._candidates.get(n, partial(self._drawn, n)) for n in numbers]
+
+    def _drawn(self, graph: int) -> Candidates:
+        return candidates_of(self.hidden(graph), self._spec)
 
     def gather(self, graphs: Chosen) -> dict[str, Any]:
         """Return the fields of a batch of graphs as NumPy arrays.
@@ -107,23 +106,18 @@ class LinkGraphs:
             the candidate pairs; ``query_batch`` int64 ``[P]``, the query of every pair; and the output, int64 ``[P]``.
         """
         fields = self._read.gather(graphs)
-        pairs, _ = joined_candidates(self._of(graphs), fields["ptr"])
-        return {**fields, PAIRS: pairs.pairs, QUERIES: pairs.query, self.output: pairs.is_link.astype(np.int64)}
+        return fields | self._fields(self.candidates(graphs), fields["ptr"])
+
+    def _fields(self, drawn: Sequence[Candidates], ptr: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Return the fields at candidate pairs of a batch; see :meth:`gather`."""
+        joined = joined_candidates(drawn, ptr)
+        return {PAIRS: joined.pairs, QUERIES: joined.query, self.output: joined.is_link.astype(np.int64)}
 
     def tensors(
         self, graphs: Chosen, device: torch.device | str | None
     ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
         """Return the fields of a batch on a device, and the offsets of nodes and edges on the CPU."""
         return on_device_with_offsets(self.gather(graphs), device)
-
-    def pair_offsets(self, graphs: Chosen) -> PairOffsets:
-        """Return the offsets of candidate pairs and queries of a batch of graphs."""
-        found = self._of(graphs)
-        return PairOffsets.of([len(one.query) for one in found], [one.queries for one in found])
-
-    def _of(self, graphs: Chosen) -> list[Candidates]:
-        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
-        return [self.candidates(graph) for graph in numbers]
 
     def redrawn(self, batch: Any, graphs: Sequence[int], queries: int, rng: np.random.Generator) -> Any:
         """Return a batch itself, after replacing its candidate pairs by others.
@@ -135,17 +129,32 @@ class LinkGraphs:
             rng: Source of randomness.
         """
         drawn = [self.hidden(graph).candidates(self._spec.negatives, queries, rng) for graph in graphs]
-        pairs, offsets_of_pairs = joined_candidates(drawn, batch.ptr.cpu().numpy())
-        device = batch.ptr.device
-        for name, value in (
-            (PAIRS, pairs.pairs),
-            (QUERIES, pairs.query),
-            (self.output, pairs.is_link.astype(np.int64)),
-        ):
-            batch[name] = torch.from_numpy(value).to(device)
+        for name, value in self._fields(drawn, batch.ptr.cpu().numpy()).items():
+            batch[name] = torch.from_numpy(value).to(batch.ptr.device)
         batch.y = batch[self.output]
-        offsets_of_pairs.set(batch, self.output)
+        PairOffsets.of(drawn).set(batch, self.output)
         return batch
+
+
+class _Recent(Generic[_T]):
+    """The last values by number, as long as their sizes together are at most :data:`_MOST_KEPT`; one at least.
+
+    Args:
+        size: Returns the size of a value.
+    """
+
+    def __init__(self, size: Callable[[_T], int]) -> None:
+        self._size, self._total = size, 0
+        self._values: dict[int, _T] = {}
+
+    def get(self, number: int, make: Callable[[], _T]) -> _T:
+        """Return the value of a number, which is made if it is not there."""
+        if number not in self._values:
+            value = self._values[number] = make()
+            self._total += self._size(value)
+            while self._total > _MOST_KEPT and len(self._values) > 1:
+                self._total -= self._size(self._values.pop(next(iter(self._values))))
+        return self._values[number]
 
 
 def hidden_links(samples: Samples, graph: int, output: str, *, directed: bool) -> HiddenLinks:
@@ -167,19 +176,20 @@ def candidates_of(links: HiddenLinks, spec: LinksSpec) -> Candidates:
     return links.candidates(spec.negatives, spec.queries)
 
 
-def joined_candidates(drawn: Sequence[Candidates], ptr: NDArray[np.int64]) -> tuple[Candidates, PairOffsets]:
+def joined_candidates(drawn: Sequence[Candidates], ptr: NDArray[np.int64]) -> Candidates:
     """Return the candidate pairs of several graphs as those of their batch.
 
     Args:
         drawn: The candidates of every graph.
         ptr: int64 ``[G + 1]``, first node of every graph in the batch.
     """
-    place = PairOffsets.of([len(one.query) for one in drawn], [one.queries for one in drawn])
-    before = offsets(np.array([one.queries for one in drawn], np.int64))
-    empty = Candidates(np.empty((2, 0), np.int64), np.empty(0, np.int64), np.empty(0, bool))
-    parts = [empty, *drawn]
-    shifts = [0, *ptr[:-1].tolist()]
-    pairs = np.concatenate([one.pairs + shift for one, shift in zip(parts, shifts, strict=True)], axis=1)
-    first = [0, *before[:-1].tolist()]
-    query = np.concatenate([one.query + number for one, number in zip(parts, first, strict=True)])
-    return Candidates(pairs, query, np.concatenate([one.is_link for one in parts])), place
+    first = offsets(np.array([one.queries for one in drawn], np.int64))
+    parts = [Candidates(np.empty((2, 0), np.int64), np.empty(0, np.int64), np.empty(0, bool))]
+    parts += [
+        Candidates(one.pairs + ptr[graph], one.query + first[graph], one.is_link) for graph, one in enumerate(drawn)
+    ]
+    return Candidates(
+        np.concatenate([one.pairs for one in parts], axis=1),
+        np.concatenate([one.query for one in parts]),
+        np.concatenate([one.is_link for one in parts]),
+    )

@@ -10,6 +10,7 @@ import torch
 
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import GraphBenchError
+from graphbench.data.arrays.candidates import Candidates
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,10 @@ class PairOffsets:
     queries: torch.Tensor
 
     @classmethod
-    def of(cls, pairs: Sequence[int], queries: Sequence[int]) -> PairOffsets:
-        """Return the offsets of graphs with these numbers of pairs and queries."""
-        return cls(*(torch.tensor([0, *counts], dtype=torch.long).cumsum(0) for counts in (pairs, queries)))
+    def of(cls, drawn: Sequence[Candidates]) -> PairOffsets:
+        """Return the offsets in a batch of graphs with these candidates."""
+        counts = [len(one.query) for one in drawn], [one.queries for one in drawn]
+        return cls(*(torch.tensor([0, *numbers], dtype=torch.long).cumsum(0) for numbers in counts))
 
     def set(self, batch: Any, output: str) -> None:
         """Fill the tables with which PyG separates a batch, for the fields at pairs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -143,33 +144,30 @@ def _compile(parameters: SnapshotParameters) -> None:
     simulated_snapshot(parameters.model_copy(update={"users": 2000}))
 
 
+_LINKS = Generator(
+    name="social.simulated_links",
+    version=VERSION,
+    parameters=LinkParameters,
+    generate=_generate_links,
+    check=_check_links,
+    statistics=link_statistics,
+    shard_size=_shard_size,
+    unique=False,
+    redraw=_redraw,
+    compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
+    limited="users",
+)
+_ENGAGEMENT = replace(
+    _LINKS,
+    name="social.simulated",
+    parameters=SnapshotParameters,
+    generate=_generate,
+    check=_check,
+    statistics=degree_statistics,
+    solvers=_solvers,
+)
 GENERATORS: Mapping[str, Generator] = {
-    "simulated": Generator(
-        name="social.simulated",
-        version=VERSION,
-        parameters=SnapshotParameters,
-        generate=_generate,
-        check=_check,
-        statistics=degree_statistics,
-        shard_size=_shard_size,
-        unique=False,
-        solvers=_solvers,
-        redraw=_redraw,
-        compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
-        limited="users",
-    ),
-    "simulated_links": Generator(
-        name="social.simulated_links",
-        version=VERSION,
-        parameters=LinkParameters,
-        generate=_generate_links,
-        check=_check_links,
-        statistics=link_statistics,
-        shard_size=_shard_size,
-        unique=False,
-        redraw=_redraw,
-        compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
-        limited="users",
-    ),
+    "simulated": _ENGAGEMENT,
+    "simulated_links": _LINKS,
     "archive": ARCHIVE,
 }

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from graphbench.data.batches.sample_ids import SampleIds
 from graphbench.evaluation.evaluator import FeatureEvaluator, FeatureSums
-from graphbench.evaluation.graphs import is_graphs, one_batch
+from graphbench.evaluation.graphs import is_graphs
 from graphbench.evaluation.inputs import ScoreScale
 from graphbench.evaluation.score import Score
 
@@ -32,7 +32,9 @@ class LinkEvaluator(FeatureEvaluator):
 
     def add(self, sums: Any, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
-        samples = getattr(one_batch(y_true), "num_graphs", 1) if is_graphs(y_true) else None
+        samples = None
+        if is_graphs(y_true):
+            samples = len(y_true) if isinstance(y_true, list | tuple) else getattr(y_true, "num_graphs", 1)
         super().add(sums, y_true, y_pred, batch)
         sums.samples = None if samples is None else (sums.samples or 0) + int(samples)
 

@@ -6,7 +6,7 @@ attachment (Barabasi and Albert, 1999). Neighbours count in either direction, lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,61 +18,83 @@ from graphbench.core.ragged import distinct_values
 Floats = NDArray[np.float64]
 
 
-def common_neighbours(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
-    """Return the number of common neighbours of every pair, float64 ``[P]``.
+@dataclass(frozen=True)
+class Neighbours:
+    """The neighbours of all nodes, in either direction and without loops.
+
+    Attributes:
+        starts: int64 ``[nodes + 1]``, where the list of every node begins.
+        ends: int64, the lists, each rising.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, edges: NDArray[Any], nodes: int) -> Neighbours:
+        """Return the neighbours in a graph.
+
+        Args:
+            edges: int ``[E, 2]``.
+            nodes: Number of nodes.
+        """
+        kept = edges[edges[:, 0] != edges[:, 1]].astype(np.int64)
+        keys = distinct_values(np.concatenate([kept[:, 0] * nodes + kept[:, 1], kept[:, 1] * nodes + kept[:, 0]]))
+        rows, ends = np.divmod(keys, nodes)
+        return cls(np.searchsorted(rows, np.arange(nodes + 1)).astype(np.int64), ends)
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """int64 ``[nodes]``."""
+        return np.diff(self.starts)
+
+
+def heuristic_scores(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64], *, directed: bool) -> dict[str, Floats]:
+    """Return heuristic -> its score of every pair, float64 ``[P]``.
 
     Args:
-        edges: int ``[E, 2]``.
+        edges: int ``[E, 2]``, the edges that models read.
         nodes: Number of nodes.
         pairs: int64 ``[2, P]``; pairs of one source that follow each other are fast.
+        directed: Whether an edge is an arc: then the reverse arc is a heuristic, too.
     """
-    starts, ends = _neighbours(edges, nodes)
-    return _shared_weights(starts, ends, np.ones(nodes), pairs)
+    neighbours = Neighbours.of(edges, nodes)
+    scores = {
+        "common_neighbours": common_neighbours(neighbours, pairs),
+        "adamic_adar": adamic_adar(neighbours, pairs),
+        "preferential_attachment": preferential_attachment(neighbours, pairs),
+    }
+    return scores | ({"reverse_arc": reverse_arc(edges, nodes, pairs)} if directed else {})
 
 
-def adamic_adar(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
+def common_neighbours(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:
+    """Return the number of common neighbours of every pair, float64 ``[P]``."""
+    return _shared_weights(neighbours.starts, neighbours.ends, np.ones(len(neighbours.degrees)), pairs)
+
+
+def adamic_adar(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:
     """Return the sum of 1 / log(degree) over the common neighbours of every pair, float64 ``[P]``."""
-    starts, ends = _neighbours(edges, nodes)
-    degree = np.diff(starts)
-    weights = np.zeros(nodes)  # a common neighbour of two nodes has two neighbours or more
-    np.divide(1.0, np.log(np.maximum(degree, 1)), out=weights, where=degree > 1)
-    return _shared_weights(starts, ends, weights, pairs)
+    degrees = neighbours.degrees
+    weights = np.zeros(len(degrees))  # a common neighbour of two nodes has two neighbours or more
+    np.divide(1.0, np.log(np.maximum(degrees, 1)), out=weights, where=degrees > 1)
+    return _shared_weights(neighbours.starts, neighbours.ends, weights, pairs)
 
 
-def preferential_attachment(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
+def preferential_attachment(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:
     """Return the product of the degrees of every pair, float64 ``[P]``."""
-    starts, _ = _neighbours(edges, nodes)
-    degree = np.diff(starts).astype(np.float64)
-    product: Floats = degree[pairs[0]] * degree[pairs[1]]
+    degrees = neighbours.degrees.astype(np.float64)
+    product: Floats = degrees[pairs[0]] * degrees[pairs[1]]
     return product
 
 
 def reverse_arc(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
     """Return 1 for every pair whose reverse is an arc, else 0, float64 ``[P]``."""
+    if not len(edges):
+        return np.zeros(pairs.shape[1])
     arcs = distinct_values(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
     reverse = pairs[1] * nodes + pairs[0]
-    place = np.searchsorted(arcs, reverse).clip(max=max(len(arcs) - 1, 0))
-    found: Floats = (arcs[place] == reverse).astype(np.float64) if len(arcs) else np.zeros(pairs.shape[1])
-    return found
-
-
-HEURISTICS: Mapping[str, Callable[[NDArray[Any], int, NDArray[np.int64]], Floats]] = {
-    "common_neighbours": common_neighbours,
-    "adamic_adar": adamic_adar,
-    "preferential_attachment": preferential_attachment,
-}
-"""Name -> the function that scores pairs."""
-
-OF_ARCS: Mapping[str, Callable[[NDArray[Any], int, NDArray[np.int64]], Floats]] = {"reverse_arc": reverse_arc}
-"""Name -> the function that scores pairs, for directed graphs."""
-
-
-def _neighbours(edges: NDArray[Any], nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the neighbours of all nodes without loops: offsets int64 ``[nodes + 1]``, and rising lists of numbers."""
-    kept = edges[edges[:, 0] != edges[:, 1]].astype(np.int64)
-    keys = distinct_values(np.concatenate([kept[:, 0] * nodes + kept[:, 1], kept[:, 1] * nodes + kept[:, 0]]))
-    rows, ends = np.divmod(keys, nodes)
-    return np.searchsorted(rows, np.arange(nodes + 1)).astype(np.int64), ends
+    is_arc: Floats = (arcs[np.searchsorted(arcs, reverse).clip(max=len(arcs) - 1)] == reverse).astype(np.float64)
+    return is_arc
 
 
 @kernel

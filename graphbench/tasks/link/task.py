@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from graphbench.catalog.features import Location
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.validation import StrictModel
@@ -22,7 +22,7 @@ from graphbench.evaluation.metrics import metric
 from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_batches, rows_of_output, write_arrays
 from graphbench.tasks.link.evaluator import LinkEvaluator
-from graphbench.tasks.link.heuristics import HEURISTICS, OF_ARCS
+from graphbench.tasks.link.heuristics import heuristic_scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,21 +116,17 @@ class LinkTask(Task):
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the heuristics, and of random scores, on the candidate pairs of every graph."""
         assert self.card.links is not None
-        heuristics = {**HEURISTICS, **(OF_ARCS if self.card.directed else {})}
-        evaluators = {name: self.evaluator() for name in ("random", *heuristics)}
+        evaluators: defaultdict[str, BaseEvaluator] = defaultdict(self.evaluator)
         for graph in range(len(samples)):
             links = hidden_links(samples, graph, self.output, directed=self.card.directed)
             drawn = candidates_of(links, self.card.links)
             if not len(drawn.query):
                 continue
-            rows = samples.rows(Location.EDGE, graph, graph + 1)
-            read = np.asarray(samples.edges[rows])[np.asarray(samples.values[self.output][rows]) == 0]
-            nodes = int(samples.num_nodes[graph])
-            random = np.random.Generator(np.random.Philox(graph)).random(len(drawn.query))
-            for name, evaluator in evaluators.items():
-                scores = random if name == "random" else heuristics[name](read, nodes, drawn.pairs)
-                evaluator.update(drawn.is_link, scores, drawn.query)
-        return {name: one.compute().to_dict() for name, one in evaluators.items() if one._updates}
+            scores = {"random": np.random.Generator(np.random.Philox(graph)).random(len(drawn.query))}
+            scores |= heuristic_scores(links.read, links.nodes, drawn.pairs, directed=self.card.directed)
+            for name, of_pairs in scores.items():
+                evaluators[name].update(drawn.is_link, of_pairs, drawn.query)
+        return {name: evaluator.compute().to_dict() for name, evaluator in evaluators.items()}
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), with one row per candidate pair."""
