@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections import defaultdict
+from statistics import mean
 
 import pytest
 
@@ -153,8 +155,14 @@ def test_the_best_score_of_every_committed_dataset():
                 and record.seed not in score.row.copies
             ]
             assert score.mean == pytest.approx(sum(fitting) / len(fitting)) and score.shared >= 1
-    assert found["clutrr/gen_23"][0].model == "epignn" and found["clutrr/gen_23"][0].budget_class == "minutes"
-    assert found["clutrr/gen_23"][0].solver.value == 1.0 and found["clutrr/gen_23"][0].trivial.kind == "trivial"
+    (leader,) = found["clutrr/gen_23"]
+    accuracies = defaultdict(dict)
+    for record in stored:
+        if record.dataset == "clutrr/gen_23" and not record.data_seed:
+            accuracies[record.config_hash][record.seed] = record.scores["test"][leader.metric]
+    complete = [mean(by_seed.values()) for by_seed in accuracies.values() if {0, 1, 2} <= by_seed.keys()]
+    assert len(complete) >= 3 and leader.mean == pytest.approx(max(complete))
+    assert leader.solver.value == 1.0 and leader.trivial.kind == "trivial"
     assert best("clrs/*").keys() == {address for address in found if address.startswith("clrs/")}
 
 
