@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
 from graphbench.core.validation import StrictModel
-from graphbench.data.batches.batching import standard_fields
-from graphbench.data.batches.series import pairs_of_runs
 from graphbench.evaluation.inputs import as_array
 
 if TYPE_CHECKING:
@@ -70,6 +67,8 @@ def rollout_starts(samples: Samples, series: SeriesSpec, options: RolloutOptions
         series: The card's series.
         options: How long rollouts are, and how often they begin.
     """
+    from graphbench.data.batches.series import pairs_of_runs
+
     runs = np.asarray(samples.values[series.run])
     begins = np.flatnonzero(np.append(True, runs[1:] != runs[:-1]))
     long = pairs_of_runs(runs, series.lead * options.steps)
@@ -151,6 +150,10 @@ class Stepper:
 
     def _after(self, begin: Any, total: NDArray[np.float32], hours: NDArray[np.int64]) -> Any:
         """Return the batch of later states; it shares the tensors of the first one that are the same in both."""
+        import torch
+
+        from graphbench.data.batches.batching import standard_fields
+
         batch = copy.copy(begin)
         times, points, channels = total.shape
         state: Tensor = begin[self.state].reshape(times, -1, channels).clone()

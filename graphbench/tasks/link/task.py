@@ -14,7 +14,6 @@ from pydantic import Field
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.validation import StrictModel
-from graphbench.data.batches.links import candidates_of, hidden_links
 from graphbench.data.batches.sample_ids import ids_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
@@ -115,6 +114,8 @@ class LinkTask(Task):
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the heuristics, and of random scores, on the candidate pairs of every graph."""
+        from graphbench.data.batches.links import candidates_of, hidden_links
+
         assert self.card.links is not None
         evaluators: defaultdict[str, BaseEvaluator] = defaultdict(self.evaluator)
         for graph in range(len(samples)):
