@@ -12,13 +12,18 @@ from pydantic import Field, field_validator
 from graphbench.catalog.features import Feature, Location, Stage, select
 from graphbench.catalog.sections import Strict
 
-RULES = ("uniform", "degree", "near")
-"""How the node of a negative pair is drawn: any node, in proportion to its degree, or at the end of two steps."""
+RULES = ("uniform", "degree", "near", "ends")
+"""How the node of a negative pair is drawn: any, in proportion to its degree, two steps away, or where edges end."""
 
 MOST_NEGATIVES = 10_000
 """Most negatives of a link that a rule draws."""
 
-_WORDS = {"uniform": "drawn uniformly", "degree": "in proportion to their degrees", "near": "two steps away"}
+_WORDS = {
+    "uniform": "drawn uniformly",
+    "degree": "in proportion to their degrees",
+    "near": "two steps away",
+    "ends": "at which edges end",
+}
 
 PAIRS = "pair_index"
 """Field of samples and batches: int64 ``[2, P]``, the candidate pairs; PyG shifts it like ``edge_index``."""
@@ -39,7 +44,9 @@ class LinksSpec(Strict):
 
     Attributes:
         negatives: Rule -> number of negatives of every link that the rule draws: ``uniform`` draws any node, ``degree``
-            draws a node in proportion to the edges that end at it, and ``near`` walks two steps from the source.
+            draws a node in proportion to the edges that end at it, ``near`` walks two steps from the source, and
+            ``ends`` draws any node at which an edge ends, such as an item in a graph whose arcs lead from users to
+            items.
         queries: Most links of a graph that are asked for; they are chosen at random. None asks for all.
     """
 

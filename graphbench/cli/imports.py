@@ -89,7 +89,7 @@ def import_command(
         list[str] | None,
         typer.Option(
             metavar="RULE=N",
-            help="Negatives of every link of a link task, by rule: `uniform`, `degree`, `near`; may be repeated.",
+            help="Negatives of every link of a link task, by rule: `uniform`, `degree`, `near`, `ends`; repeatable.",
             show_default="uniform=25, degree=25",
         ),
     ] = None,

@@ -216,7 +216,7 @@ def _collected_folds(
     if not graphs:
         raise DataImportError("there are no graphs; give at least one per split")
     choice = settings.choice.without_target() if settings.asks_links else settings.choice
-    columns, notes = choose_columns(graphs, choice, usual)
+    columns, notes = choose_columns(graphs, choice, usual, settings.by)
     how: dict[str, Any] = {"directed": settings.directed, "repair": settings.repair}
     if settings.asks_links and not isinstance(given, Mapping) and len(graphs) == 1:
         folds = _folds_of_edges(graphs[0], columns, settings, how, notes)

@@ -17,7 +17,7 @@ from graphbench.core.words import counted
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.links import candidates_of, hidden_links
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect, feature_name
-from graphbench.imports.splits import SplitRule, divided
+from graphbench.imports.splits import SplitRule, divided, numbered
 
 TASK = "link"
 """The task, as ``task=`` names it."""
@@ -101,27 +101,39 @@ def folds_of_edges(
     Raises:
         DataImportError: If there are too few edges, or ``by`` names no column of edges.
     """
-    helper = [] if by is None else [_column_of_edges(graph, by)]
-    known = {column.name for column in columns}
-    helper = [column for column in helper if column.name not in known]
-    collected = collect({"all": [graph]}, [*columns, *helper], **how)
+    if by is not None:
+        order = _free_name(graph, by)
+        numbers = numbered(rule, _values_of_edges(graph, by), "edge")
+        graph = replace(graph, values={**graph.values, order: numbers})
+        columns = [*columns, Column(order, Location.EDGE, Stage.META, "scalar")]
+    collected = collect({"all": [graph]}, columns, **how)
     whole = collected.samples["all"]
-    values = None if by is None else whole.values.get(feature_name(by))
-    collected = _without(collected, [feature_name(column.name) for column in helper])
+    values = None
+    if by is not None:
+        values = whole.values[feature_name(order)]
+        collected = _without(collected, [feature_name(order)])
     rng = np.random.default_rng(rule.seed)
     times = values if rule.how == "time" else None
     folds = divided(rule, int(whole.num_edges[0]), values, noun="edge")
     return [_fold_of_edges(collected, whole, fold, links, times, rng) for fold in folds]
 
 
-def _column_of_edges(graph: RawGraph, name: str) -> Column:
-    rows, edges = len(np.atleast_1d(graph.values.get(name, ()))), graph.edges.shape[1]
-    if rows != edges:
+def _values_of_edges(graph: RawGraph, name: str) -> NDArray[Any]:
+    values = np.atleast_1d(graph.values.get(name, ()))
+    if len(values) != graph.edges.shape[1]:
         raise DataImportError(
-            f"by={name!r}: {graph.name} has {rows} values of it and {counted(edges, 'edge')}; the links of a single "
-            "graph are divided by a column of edges"
+            f"by={name!r}: {graph.name} has {len(values)} values of it and {counted(graph.edges.shape[1], 'edge')}; "
+            "the links of a single graph are divided by a column of edges"
         )
-    return Column(name, Location.EDGE, Stage.META, "scalar")
+    return values
+
+
+def _free_name(graph: RawGraph, by: str) -> str:
+    """Return a name for the order of the values of a column, whose feature no column of the graph has."""
+    name, taken = f"order of {by}", {feature_name(column) for column in graph.values}
+    while feature_name(name) in taken:
+        name += "_"
+    return name
 
 
 def notes_of_links(collected: Collected, spec: LinksSpec) -> list[str]:
@@ -130,7 +142,7 @@ def notes_of_links(collected: Collected, spec: LinksSpec) -> list[str]:
     Raises:
         DataImportError: If no link of a split has a negative.
     """
-    return _short_queries(collected, spec) + _reversed_arcs(collected)
+    return _short_queries(collected, spec) + _reversed_arcs(collected) + _two_sides(collected, spec)
 
 
 def _short_queries(collected: Collected, spec: LinksSpec) -> list[str]:
@@ -176,6 +188,22 @@ def _reversed_arcs(collected: Collected) -> list[str]:
     return [
         f"{share:.0%} of the arcs have their reverse, which models read while the arc is hidden; if edges have no "
         "direction, say directed=False (--undirected)"
+    ]
+
+
+def _two_sides(collected: Collected, spec: LinksSpec) -> list[str]:
+    """Return a note if all arcs lead from some nodes to others, and negatives are drawn among both."""
+    if not collected.directed or not {"uniform", "near"} & spec.negatives.keys():
+        return []
+    samples = collected.samples["train"]
+    nodes = samples.edges.T + np.repeat(np.cumsum(samples.num_nodes) - samples.num_nodes, samples.num_edges)
+    is_source = np.zeros(int(samples.num_nodes.sum()), bool)
+    is_source[nodes[0]] = True
+    if is_source[nodes[1]].any():
+        return []
+    return [
+        "arcs lead from some nodes to other nodes, as from users to items, and many negatives are no items; draw them "
+        "among the items with negatives={'ends': 50} (--negatives ends=50)"
     ]
 
 

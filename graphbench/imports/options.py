@@ -36,7 +36,7 @@ class ImportOptions(TypedDict, total=False):
         repair: Whether to drop loops of undirected graphs and repeated edges.
         overlap: Whether splits may share graphs.
         hidden: Share of the edges that ``task="link"`` hides in training graphs, 0.3 by default.
-        negatives: Rule -> number of negatives of every link: ``uniform``, ``degree`` and ``near``.
+        negatives: Rule -> number of negatives of every link: ``uniform``, ``degree``, ``near`` and ``ends``.
         queries: Most links of a graph that are asked for when it is scored; None for all.
         title: Title of the dataset.
         summary: What the dataset asks, in a sentence.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def divided(
         raise DataImportError(f"by= has {len(by)} values for {counted(count, noun)}; give one per {noun}")
     if by is None and rule.how != "random":
         raise DataImportError(f"split={rule.how!r} needs by=: the {rule.how} of every {noun}, or a column that has it")
-    groups = np.arange(count) if by is None else np.unique(np.asarray(by), return_inverse=True)[1].reshape(-1)
+    groups = np.arange(count) if by is None else numbered(rule, by, noun)
     sizes = np.bincount(groups)
     order = _order(rule, groups, sizes)
     if rule.folds is not None:
@@ -93,6 +94,52 @@ def divided(
     part_of_group = np.empty(len(sizes), np.int64)
     part_of_group[order] = _parts(np.cumsum(sizes[order]), rule, count)
     return [_named(part_of_group[groups], rule, noun)]
+
+
+def numbered(rule: SplitRule, by: Sequence[Any] | NDArray[Any], noun: str) -> Numbers:
+    """Return the number of every sample's group, time or size; times and sizes are numbered in ascending order.
+
+    Args:
+        rule: The rule.
+        by: Group, time or size of every sample. Times are numbers, dates and times of day of Python or NumPy, or texts
+            in ISO 8601, which are in UTC where they name no zone.
+        noun: How messages name a sample.
+
+    Raises:
+        DataImportError: If a time or size is missing, or a text is no time.
+    """
+    values = np.asarray(by).reshape(len(by), -1)[:, 0] if len(by) else np.empty(0)
+    if rule.how == "time" and values.dtype.kind in "OUS":
+        values = np.array([_instant(value, noun) for value in values.tolist()])
+    elif rule.how == "size" and values.dtype.kind not in "iuf":
+        raise DataImportError(f"by= has {values.tolist()[0]!r:.60}, which is no size; give a number for every {noun}")
+    if rule.how in ("time", "size") and values.dtype.kind in "fmM":
+        missing = np.flatnonzero(np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values))
+        if missing.size:
+            raise DataImportError(
+                f"by= has no {rule.how} for {counted(missing.size, noun)} (the first is number {missing[0]}); give one "
+                f"for every {noun}, or leave these out"
+            )
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def _instant(value: Any, noun: str) -> float:
+    """Return a time as a number that orders times: seconds since 1970 of dates and texts."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, np.datetime64):
+        value = value.item()
+    try:
+        if isinstance(value, bytes | str):
+            value = datetime.fromisoformat(value.decode() if isinstance(value, bytes) else value)
+        elif isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        return float((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
+    except (AttributeError, ValueError):
+        raise DataImportError(
+            f"by= has {value!r:.60}, which is no time; give a number or a text in ISO 8601, such as 2026-03-31 or "
+            f"2026-03-31T18:00, for every {noun}"
+        ) from None
 
 
 def _parts(ends: Numbers, rule: SplitRule, count: int) -> Numbers:

@@ -31,7 +31,10 @@ def test_every_link_is_asked_once_among_other_nodes_that_no_edge_joins(seed, nod
     wanted = sorted(map(tuple, edges[hidden == 1].tolist()))
     asked = sorted(links if directed else [tuple(sorted(pair)) for pair in links])
     assert len(set(asked)) == len(asked) and set(asked) <= set(wanted)
-    free = {u: sum(u != v and (u, v) not in joined for v in range(nodes)) for u in range(nodes)}
+    read = edges[hidden == 0]
+    ends = set(read[:, 1].tolist()) | (set() if directed else set(read[:, 0].tolist()))
+    allowed = ends if rule == "ends" and ends else set(range(nodes))
+    free = {u: sum(u != v and (u, v) not in joined for v in allowed) for u in range(nodes)}
     assert set(asked) >= {(u, v) for u, v in wanted if free[u] and (directed or free[v])}  # others have no negative
     for query in range(drawn.queries):
         here = drawn.query == query
@@ -40,7 +43,7 @@ def test_every_link_is_asked_once_among_other_nodes_that_no_edge_joins(seed, nod
         assert (
             len(negatives) == min(count, free[source])
             and len(set(negatives)) == len(negatives)
-            and source not in negatives
+            and set(negatives) <= allowed - {source}
         )
         assert not joined & {(source, node) for node in negatives}
 
@@ -86,6 +89,16 @@ def test_rules_draw_the_nodes_that_they_name():
     lines = np.array([(0, 1), (0, 3), (1, 2), (5, 6)])  # two steps from 0 lead to 2 alone
     near = HiddenLinks(7, lines, np.array([0, 1, 0, 0]), directed=True).candidates({"near": 1})
     assert near.pairs[:, ~near.is_link].T.tolist() == [[0, 2]]
+
+
+def test_negatives_of_users_are_items():
+    rng = np.random.default_rng(0)
+    edges = np.unique(np.stack([rng.integers(0, 50, 400), rng.integers(50, 70, 400)], axis=1), axis=0)
+    hidden = (rng.random(len(edges)) < 0.2).astype(np.uint8)
+    both = HiddenLinks(70, edges, hidden, directed=True).candidates({"ends": 3, "uniform": 30})
+    assert 0.2 < (both.pairs[1] >= 50).mean() < 0.8 and np.bincount(both.query).max() == 34
+    alone = HiddenLinks(70, edges, hidden, directed=True).candidates({"ends": 30})
+    assert (alone.pairs[1] >= 50).all() and np.bincount(alone.query).max() < 20
 
 
 def test_the_number_of_queries_is_limited_and_a_graph_without_links_has_none():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import networkx as nx
 import numpy as np
@@ -103,6 +105,40 @@ def test_time_splits_do_not_look_ahead():
     times = np.random.default_rng(0).integers(0, 40, 300)
     (fold,) = divided(SplitRule("time"), 300, times)
     assert times[fold["train"]].max() < times[fold["val"]].min() <= times[fold["val"]].max() < times[fold["test"]].min()
+
+
+def test_times_may_be_dates_and_texts():
+    rng = np.random.default_rng(1)
+    moments = [datetime(2024, 12, 31, 20, tzinfo=UTC) + timedelta(minutes=int(m)) for m in rng.permutation(200)]
+    (expected,) = divided(SplitRule("time"), 200, [moment.timestamp() for moment in moments])
+    zone = timezone(timedelta(hours=-5))
+    for values in (
+        moments,
+        [moment.astimezone(zone).isoformat() for moment in moments],  # as text, these sort by the hour there
+        [moment.replace(tzinfo=None).isoformat(" ") for moment in moments],
+        np.array([moment.replace(tzinfo=None) for moment in moments], "datetime64[s]"),
+    ):
+        (fold,) = divided(SplitRule("time"), 200, values)
+        assert all(np.array_equal(fold[split], expected[split]) for split in fold)
+    days = [moment.date() for moment in moments]
+    (fold,) = divided(SplitRule("time", fractions=(1, 1, 1)), 3, [days[0], date(2030, 1, 1), date(1999, 1, 1)])
+    assert [fold[split].tolist() for split in fold] == [[2], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("how", "by", "message"),
+    [
+        ("time", ["2026-01-01", "31.12.2026", "2026-02-01"], "by= has '31.12.2026', which is no time"),
+        ("time", [0.5, float("nan"), float("nan")], "no time for 2 samples (the first is number 1)"),
+        ("time", np.array(["2026-01-01", "NaT", "2026-01-03"], "datetime64[D]"), "no time for 1 sample"),
+        ("time", ["", "2026-01-01", "2026-01-02"], "by= has '', which is no time"),
+        ("time", [None, 1, 2], "by= has None, which is no time"),
+        ("size", ["small", "large", "huge"], "by= has 'small', which is no size"),
+    ],
+)
+def test_values_that_are_no_times_are_named(how, by, message):
+    with pytest.raises(DataImportError, match=re.escape(message)):
+        divided(SplitRule(how), 3, by)
 
 
 def test_missing_labels_are_neither_learned_nor_scored(molecules, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import networkx as nx
 import numpy as np
@@ -62,6 +63,54 @@ def test_later_edges_are_asked_for_by_time():
     (train, train_asked), (_, val_asked), (_, test_asked) = map(read_and_asked, splits_of(splits))
     assert max(times(train)) < min(times(train_asked)) <= max(times(train_asked)) < min(times(val_asked))
     assert max(times(val_asked)) < min(times(test_asked)) and len(train_asked) == 12
+
+
+@pytest.mark.parametrize("form", ["seconds", "texts"])
+def test_edges_of_a_table_are_divided_by_seconds_and_by_dates(tmp_path, form):
+    """The times differ by one second, and would be equal as float32."""
+    moments = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(60)]
+    cells = [m.timestamp() if form == "seconds" else m.isoformat() for m in moments]
+    lines = [f"{n},{(n + 1) % 60},{cell}" for n, cell in enumerate(cells)]
+    path, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    path.write_text("\n".join(["source,target,when", *lines[::-1]]))
+    nodes.write_text("\n".join(["node", *map(str, range(60))]))
+    options = {"directed": False, "task": "link", "split": "time", "by": "when", "progress": False}
+    made = graphbench.from_csv(f"mine/by_{form}", edges=path, nodes=nodes, inputs=[], **options)
+    assert [f.name for f in made.card.features] == ["link"]
+    (_, train_asked), (_, val_asked), (_, test_asked) = map(
+        read_and_asked, splits_of(graphbench.Loader(f"mine/by_{form}").load())
+    )
+    assert val_asked == {(n, n + 1) for n in range(48, 54)} and test_asked == {(0, 59)} | {
+        (n, n + 1) for n in range(54, 59)
+    }
+    assert train_asked == {(n, n + 1) for n in range(34, 48)}
+
+
+def test_users_and_items_are_told_how_to_draw_items(tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = sorted({(int(u), int(v)) for u, v in zip(rng.integers(0, 40, 300), rng.integers(0, 60, 300), strict=True)})
+    path = tmp_path / "edges.csv"
+    path.write_text("\n".join(["source,target", *(f"user{u},item{v}" for u, v in pairs)]))
+    made = graphbench.from_csv("mine/shop", edges=path, task="link", progress=False)
+    assert any("negatives={'ends': 50}" in note for note in made.notes)
+    again = graphbench.from_csv(
+        "mine/shop", edges=path, task="link", negatives={"ends": 20}, replace=True, progress=False
+    )
+    assert "ends" not in " ".join(again.notes)
+    graph = graphbench.Loader("mine/shop").load().test[0]
+    is_item = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    is_item[graph.edge_index[1]] = True
+    assert is_item[graph.pair_index[1][graph.y == 0]].all() and not is_item[graph.pair_index[0]].any()
+
+
+def test_texts_that_divide_are_no_input(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,when\n" + "\n".join(f"{n},{n + 1},2026-01-{n + 1:02}" for n in range(30)))
+    options = {"directed": False, "task": "link", "by": "when", "progress": False}
+    made = graphbench.from_csv("mine/default", edges=path, split="time", **options)
+    assert [f.name for f in made.card.features] == ["link"]
+    made = graphbench.from_csv("mine/chosen", edges=path, inputs=["when"], split="time", **options)
+    assert [f.name for f in made.card.features] == ["when", "link"]
 
 
 def test_a_share_of_the_edges_of_each_of_several_graphs_is_hidden():

@@ -94,6 +94,7 @@ class HiddenLinks:
             links = np.where(rng.random(len(links))[:, None] < 0.5, links, links[:, ::-1])
         sources, total = links[:, 0], sum(negatives.values())
         rule_of = np.repeat(np.arange(len(negatives)), list(negatives.values()))  # of every column
+        of_ends = np.array(list(negatives))[rule_of] == "ends"
         drawn = np.zeros((len(links), total), np.int64)
         missing = np.ones((len(links), total), bool)
         for _ in range(_ROUNDS):
@@ -105,7 +106,7 @@ class HiddenLinks:
                 drawn[rows[here], columns[here]] = self._drawn(rule, sources[rows[here]], rng)
             missing = self._unfit(sources, drawn)
         for row in np.flatnonzero(missing.any(axis=1)):
-            missing[row] = self._filled(int(sources[row]), drawn[row], missing[row], rng)
+            missing[row] = self._filled(int(sources[row]), drawn[row], missing[row], of_ends, rng)
         asked = ~missing.all(axis=1)
         links, sources, drawn, missing = links[asked], sources[asked], drawn[asked], missing[asked]
         kept = np.concatenate([np.ones((len(links), 1), bool), ~missing], axis=1).reshape(-1)
@@ -129,21 +130,28 @@ class HiddenLinks:
         np.put_along_axis(again, order, repeated, axis=1)
         return unfit | again
 
-    def _filled(self, source: int, drawn: Nodes, missing: Any, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def _filled(
+        self, source: int, drawn: Nodes, missing: Any, of_ends: NDArray[np.bool_], rng: np.random.Generator
+    ) -> NDArray[np.bool_]:
         """Write nodes that no rule found into the missing places of a query, and return what is still missing.
 
-        They are chosen among all nodes that may be negatives: the rules rarely draw them.
+        They are chosen among all nodes that may be negatives, as the rules rarely draw them; the rule ``ends`` leaves
+        places missing rather than break its promise.
         """
         first, last = np.searchsorted(self._taken, [source * self.nodes, (source + 1) * self.nodes])
         free = np.ones(self.nodes, bool)
         free[source] = False
         free[self._taken[first:last] - source * self.nodes] = False
         free[drawn[~missing]] = False
-        chosen = rng.permutation(np.flatnonzero(free))[: int(missing.sum())]
-        places = np.flatnonzero(missing)
-        drawn[places[: len(chosen)]] = chosen
         still = np.zeros(len(drawn), bool)
-        still[places[len(chosen) :]] = True
+        for restricted in (True, False):
+            places = np.flatnonzero(missing & (of_ends == restricted))
+            if not len(places):
+                continue
+            chosen = rng.permutation(np.flatnonzero(free & self._is_end if restricted else free))[: len(places)]
+            drawn[places[: len(chosen)]] = chosen
+            free[chosen] = False
+            still[places[len(chosen) :]] = True
         return still
 
     def _drawn(self, rule: str, sources: Nodes, rng: np.random.Generator) -> Nodes:
@@ -153,6 +161,8 @@ class HiddenLinks:
         if rule == "degree":
             ends: Nodes = self._arcs[rng.integers(0, len(self._arcs), len(sources)), 1]
             return ends
+        if rule == "ends":
+            return self._ends[rng.integers(0, len(self._ends), len(sources))]
         return self._step(self._step(sources, rng), rng)
 
     def _step(self, nodes: Nodes, rng: np.random.Generator) -> Nodes:
@@ -162,6 +172,18 @@ class HiddenLinks:
         moved = first + np.floor(rng.random(nodes.shape) * count).astype(np.int64)
         anywhere = rng.integers(0, self.nodes, nodes.shape)
         return np.where(count > 0, ends[moved.clip(max=len(ends) - 1)], anywhere)
+
+    @cached_property
+    def _is_end(self) -> NDArray[np.bool_]:
+        """Whether an edge that models read ends at a node, bool ``[nodes]``; all nodes, if they read no edge."""
+        found = np.full(self.nodes, not len(self._arcs))
+        found[self._arcs[:, 1]] = True
+        return found
+
+    @cached_property
+    def _ends(self) -> Nodes:
+        """The nodes at which an edge ends that models read."""
+        return np.flatnonzero(self._is_end)
 
     @cached_property
     def _neighbours(self) -> tuple[Nodes, Nodes]:
