@@ -6,96 +6,31 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.families import load_family, measured_path
-from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.catalog.features import Feature, Location, Stage
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir, own_folder, register_data
 from graphbench.core.errors import CardError, DataImportError, StoreError
 from graphbench.core.files import clear_errors, write_text
-from graphbench.core.words import counted
-from graphbench.data.arrays.hashing import sample_hashes
-from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.own_graphs import GENERATOR, file_of_split, files_of, write_samples
 from graphbench.evaluation.metrics import default_metrics, metric
-from graphbench.imports.columns import MASKS_OF_SPLITS, Choice, choose_columns
-from graphbench.imports.graphs import Collected, Column, RawGraph, collect
-from graphbench.imports.links import METRICS, TASK, LinkRule, folds_of_edges, notes_of_links, with_hidden_edges
-from graphbench.imports.splits import SplitRule, divided
+from graphbench.imports.folds import collected_folds
+from graphbench.imports.graphs import Collected, RawGraph
+from graphbench.imports.links import METRICS, TASK
+from graphbench.imports.settings import Facts, Settings
 from graphbench.verification.measuring import update_measured
 from graphbench.verification.verify import check_card
 
 OWN_DOMAIN = "own"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PAPER = "one's own data"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the card says besides the data.
-
-    Attributes:
-        title: A line; None makes one of the name.
-        summary: What the dataset asks, in a sentence; None makes one of the target.
-        licence: Licence of the data.
-        citation: How to cite the data; None for nothing.
-        url: Where the data are from; None for nothing.
-        meanings: Column -> a line on its values, with the unit of numbers after a semicolon.
-    """
-
-    title: str | None = None
-    summary: str | None = None
-    licence: str = "not stated"
-    citation: str | None = None
-    url: str | None = None
-    meanings: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How graphs become a dataset.
-
-    Attributes:
-        choice: The columns.
-        rule: How samples are divided, where the user gives no splits.
-        by: Group, time or size of every sample, or the name of a column of graphs that has it.
-        metric: The metric that ranks models; None for the usual one of the target's type.
-        also: Further metrics; None for the usual ones.
-        directed: Whether edges are arcs; None finds it out.
-        repair: Whether loops of undirected graphs and repeated edges are dropped.
-        overlap: Whether splits may have equal graphs.
-        links: Which edges are hidden, for ``task="link"``.
-        facts: What the card says besides the data.
-        folder: Folder of the dataset; None for the folder of the user's own datasets.
-        replace: Whether a dataset of this name is replaced.
-        progress: Whether to show a progress bar; None for terminals.
-    """
-
-    choice: Choice = field(default_factory=Choice)
-    rule: SplitRule = field(default_factory=SplitRule)
-    by: str | Sequence[Any] | None = None
-    metric: str | None = None
-    also: Sequence[str] | None = None
-    directed: bool | None = None
-    repair: bool = False
-    overlap: bool = False
-    links: LinkRule = field(default_factory=LinkRule)
-    facts: Facts = field(default_factory=Facts)
-    folder: Path | None = None
-    replace: bool = False
-    progress: bool | None = None
-
-    @property
-    def asks_links(self) -> bool:
-        """Whether the dataset asks for hidden edges."""
-        return self.choice.task == TASK
 
 
 @dataclass(frozen=True)
@@ -152,7 +87,7 @@ def import_graphs(
     home = own_folder() if settings.folder is None else settings.folder.expanduser().absolute()
     card_path = home / "datasets" / domain / f"{family}.yaml"
     version = _version(card_path, f"{domain}/{family}", settings)
-    folds, notes, overlapping = _collected_folds(given, settings, usual)
+    folds, notes, overlapping = collected_folds(given, settings, usual)
     staging = home / f".importing-{secrets.token_hex(4)}"
     try:
         with clear_errors(home, "write", "choose another folder= (--folder) or set GRAPHBENCH_OWN"):
@@ -205,198 +140,6 @@ def _version(card_path: Path, name: str, settings: Settings) -> int:
         return load_family(card_path)[0].version + 1
     except CardError:
         return 1
-
-
-def _collected_folds(
-    given: Mapping[str, Sequence[RawGraph]] | Sequence[RawGraph], settings: Settings, usual: Sequence[str] | None
-) -> tuple[list[Collected], list[str], bool]:
-    """Return the graphs of every fold, notes for the user, and whether splits share graphs."""
-    _check_task(settings)
-    graphs = [g for part in given.values() for g in part] if isinstance(given, Mapping) else list(given)
-    if not graphs:
-        raise DataImportError("there are no graphs; give at least one per split")
-    choice = settings.choice.without_target() if settings.asks_links else settings.choice
-    columns, notes = choose_columns(graphs, choice, usual, settings.by)
-    how: dict[str, Any] = {"directed": settings.directed, "repair": settings.repair}
-    if settings.asks_links and not isinstance(given, Mapping) and len(graphs) == 1:
-        folds = _folds_of_edges(graphs[0], columns, settings, how, notes)
-        return folds, notes + folds[0].notes, True
-    if isinstance(given, Mapping):
-        missing = [split for split in CORE_SPLITS if not given.get(split)]
-        if missing:
-            raise DataImportError(
-                f"there are no graphs for {missing[0]!r}; give train, val and test, or all graphs together and a rule "
-                "that divides them (split=)"
-            )
-        whole = collect(given, columns, **how)
-        folds = _asking([whole], settings, notes)
-        return folds, notes + whole.notes, _shares_graphs(whole, settings)
-    if len(graphs) == 1 and columns[-1].location is Location.NODE:
-        folds = _folds_of_nodes(graphs[0], columns, settings, how)
-        return folds, notes + folds[0].notes, True
-    whole = collect({"all": graphs}, columns, **how)
-    folds = _asking(_folds_of_graphs(graphs, whole, settings, notes), settings, notes)
-    return folds, notes + whole.notes, any(_shares_graphs(fold, settings) for fold in folds)
-
-
-def _check_task(settings: Settings) -> None:
-    """Refuse options of links that are wrong, or belong to another task than the one that is asked for."""
-    choice = settings.choice
-    if settings.asks_links:
-        settings.links.spec()
-        if choice.target != Choice().target:
-            raise DataImportError(
-                f"target={choice.target!r} and task='link' exclude each other: hidden edges are the target"
-            )
-    else:
-        if (choice.task or "").split(" ")[0] in (TASK, Location.PAIR.value):
-            raise DataImportError(f"task={choice.task!r} is unknown; say task='link' to hide edges and ask for them")
-        if settings.links != LinkRule():
-            raise DataImportError("hidden, negatives and queries are options of task='link', which is not asked for")
-
-
-def _folds_of_edges(
-    graph: RawGraph, columns: Sequence[Column], settings: Settings, how: Mapping[str, Any], notes: list[str]
-) -> list[Collected]:
-    if settings.by is not None and not isinstance(settings.by, str):
-        raise DataImportError("by= of the edges of a graph is the name of a column; put the values into the graph")
-    masks = [name for name in MASKS_OF_SPLITS if name in graph.values]
-    if masks:
-        notes.append(f"{', '.join(masks)} divide nodes; edges are divided by split={settings.rule.how!r}")
-    folds = folds_of_edges(graph, columns, settings.rule, settings.links, settings.by, how)
-    notes += notes_of_links(folds[0], settings.links.spec())
-    return folds
-
-
-def _asking(folds: list[Collected], settings: Settings, notes: list[str]) -> list[Collected]:
-    """Return folds of several graphs with hidden edges, if the dataset asks for links; else the folds themselves."""
-    if not settings.asks_links:
-        return folds
-    hidden = with_hidden_edges(folds, settings.rule, settings.links)
-    notes += notes_of_links(hidden[0], settings.links.spec())
-    return hidden
-
-
-def _folds_of_graphs(
-    graphs: Sequence[RawGraph], whole: Collected, settings: Settings, notes: list[str]
-) -> list[Collected]:
-    schema, samples = whole.schema, whole.samples["all"]
-    by: Any = settings.by
-    if isinstance(by, str):
-        lacking = next((graph.name for graph in graphs if len(np.atleast_1d(graph.values.get(by, ()))) != 1), None)
-        if lacking is not None:
-            raise DataImportError(f"by={by!r}: {lacking} has no single value of this name; name a column of graphs")
-        by = np.array([np.atleast_1d(graph.values[by])[0] for graph in graphs])
-    elif by is None and settings.rule.how == "size":
-        by = samples.num_nodes
-    elif by is None:
-        hashes = sample_hashes(samples, schema, unique_inputs=True)
-        _, by = np.unique(hashes, axis=0, return_inverse=True)
-        by = by.reshape(-1)
-        copies = len(by) - len(np.unique(by))
-        if copies and settings.rule.how == "random":
-            notes.append(f"{counted(copies, 'graph')} equal others in edges and inputs; equal graphs are in one split")
-        by = by if settings.rule.how == "random" else None
-    return [
-        Collected(
-            whole.features,
-            whole.classes,
-            whole.directed,
-            {split: samples.take(schema, numbers) for split, numbers in fold.items()},
-            whole.notes,
-        )
-        for fold in divided(settings.rule, len(graphs), by)
-    ]
-
-
-def _folds_of_nodes(
-    graph: RawGraph, columns: Sequence[Column], settings: Settings, how: Mapping[str, Any]
-) -> list[Collected]:
-    """Return every fold of a single graph: each split has the graph, with the labels of its own nodes alone."""
-    whole = collect({"all": [graph]}, columns, **how)
-    targets = [f for f in whole.features if f.stage is Stage.OUTPUT]
-    numbers = [
-        f.name for f in targets if f.kind not in (Kind.MASK, Kind.CATEGORICAL) or f.location is not Location.NODE
-    ]
-    if numbers:
-        raise DataImportError(
-            f"the target {numbers[0]!r} of a single graph cannot be divided by nodes: only masks and classes of nodes "
-            "may be missing; give several graphs"
-        )
-    masks = {split: np.asarray(graph.values[mask]) for mask, split in MASKS_OF_SPLITS.items() if mask in graph.values}
-    if masks and settings.rule == SplitRule() and settings.by is None:
-        folds = _folds_of_masks(graph, masks)
-    else:
-        by = graph.values[settings.by] if isinstance(settings.by, str) else settings.by
-        folds = divided(settings.rule, graph.num_nodes, by)
-    samples = whole.samples["all"]
-    return [
-        Collected(
-            whole.features,
-            whole.classes,
-            whole.directed,
-            {split: _with_labels_at(samples, targets, nodes, split) for split, nodes in fold.items()},
-            whole.notes,
-        )
-        for fold in folds
-    ]
-
-
-def _folds_of_masks(graph: RawGraph, masks: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if masks.keys() != set(CORE_SPLITS):
-        raise DataImportError(
-            f"{graph.name} has masks for {', '.join(masks)} alone; give train_mask, val_mask, test_mask"
-        )
-    tables = {split: mask.reshape(len(mask), -1).astype(bool) for split, mask in masks.items()}
-    if any(len(table) != graph.num_nodes for table in tables.values()):
-        raise DataImportError(f"the masks of {graph.name} have not one row per node; give [nodes] or [nodes, folds]")
-    folds = []
-    for k in range(next(iter(tables.values())).shape[1]):
-        fold = {split: np.flatnonzero(table[:, min(k, table.shape[1] - 1)]) for split, table in tables.items()}
-        if (np.bincount(np.concatenate(list(fold.values())), minlength=1) > 1).any():
-            raise DataImportError(f"a node of {graph.name} is in two masks; give every node to one split")
-        empty = [split for split, nodes in fold.items() if not nodes.size]
-        if empty:
-            raise DataImportError(f"the mask of {empty[0]} of {graph.name} has no node")
-        folds.append(fold)
-    return folds
-
-
-def _with_labels_at(samples: Samples, targets: Sequence[Feature], nodes: Any, split: str) -> Samples:
-    values = dict(samples.values)
-    for feature in targets:
-        kept = np.full_like(values[feature.name], -1)
-        kept[nodes] = values[feature.name][nodes]
-        if not (kept >= 0).any():
-            raise DataImportError(f"no node of the split {split!r} has a label {feature.name!r}; choose other splits")
-        values[feature.name] = kept
-    return Samples(samples.num_nodes, samples.num_edges, samples.edges, values)
-
-
-def _shares_graphs(collected: Collected, settings: Settings) -> bool:
-    """Return whether splits have equal graphs.
-
-    Raises:
-        DataImportError: If they have, and the settings do not allow it.
-    """
-    schema = collected.schema
-    known: dict[str, Any] = {}
-    for split, samples in collected.samples.items():
-        known[split] = np.unique(sample_hashes(samples, schema, unique_inputs=True), axis=0)
-    names = list(known)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            both = np.concatenate([known[first], known[second]])
-            common = len(both) - len(np.unique(both, axis=0))
-            if common and not settings.overlap:
-                raise DataImportError(
-                    f"{counted(common, 'graph')} of {second!r} also occur in {first!r} (equal edges and inputs), so "
-                    "scores there would reward remembering; remove the copies, let split='random' divide all graphs, "
-                    "which keeps equal ones together, or say overlap=True (--overlap)"
-                )
-            if common:
-                return True
-    return False
 
 
 def _write_card(path: Path, folds: Sequence[Collected], settings: Settings, version: int, *, overlapping: bool) -> None:

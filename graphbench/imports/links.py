@@ -178,11 +178,11 @@ def _reversed_arcs(collected: Collected) -> list[str]:
     """Return a note if edges are arcs and most arcs have their reverse, which then tells hidden arcs."""
     if not collected.directed:
         return []
-    samples = collected.samples["train"]
-    owner = np.repeat(np.arange(len(samples)), samples.num_edges)
-    rows = np.column_stack([owner, samples.edges])
-    _, times = np.unique(np.concatenate([rows, rows[:, [0, 2, 1]]]), axis=0, return_counts=True)
-    share = float((times > 1).sum()) / max(len(rows), 1)
+    u, v, nodes = _numbered_nodes(collected.samples["train"])
+    keys = np.sort(u * nodes + v)
+    reverse = v * nodes + u
+    found = keys[np.searchsorted(keys, reverse).clip(max=len(keys) - 1)] == reverse
+    share = float((found & (u != v)).sum()) / max(len(u), 1)
     if share < _MOST_REVERSED:
         return []
     return [
@@ -195,16 +195,22 @@ def _two_sides(collected: Collected, spec: LinksSpec) -> list[str]:
     """Return a note if all arcs lead from some nodes to others, and negatives are drawn among both."""
     if not collected.directed or not {"uniform", "near"} & spec.negatives.keys():
         return []
-    samples = collected.samples["train"]
-    nodes = samples.edges.T + np.repeat(np.cumsum(samples.num_nodes) - samples.num_nodes, samples.num_edges)
-    is_source = np.zeros(int(samples.num_nodes.sum()), bool)
-    is_source[nodes[0]] = True
-    if is_source[nodes[1]].any():
+    u, v, nodes = _numbered_nodes(collected.samples["train"])
+    is_source = np.zeros(nodes, bool)
+    is_source[u] = True
+    if is_source[v].any():
         return []
     return [
         "arcs lead from some nodes to other nodes, as from users to items, and many negatives are no items; draw them "
         "among the items with negatives={'ends': 50} (--negatives ends=50)"
     ]
+
+
+def _numbered_nodes(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return both ends of all edges, with nodes counted over all graphs, and the number of nodes."""
+    first = np.cumsum(samples.num_nodes) - samples.num_nodes
+    u, v = samples.edges.T + np.repeat(first, samples.num_edges)
+    return u, v, int(samples.num_nodes.sum())
 
 
 def _without(collected: Collected, names: Sequence[str]) -> Collected:

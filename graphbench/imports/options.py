@@ -10,8 +10,8 @@ from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ArgumentError
 from graphbench.core.suggestions import closest
 from graphbench.imports.columns import Choice
-from graphbench.imports.dataset import Facts, Settings
 from graphbench.imports.links import LinkRule
+from graphbench.imports.settings import Facts, Settings
 from graphbench.imports.splits import SplitRule
 
 
