@@ -39,14 +39,14 @@ def transfer_table(results: Sequence[Adapted], split: str) -> str:
 
     A cell has the mean over the seeds with half the width of Student's 95 % interval, or both scores of two seeds.
     """
-    curves = curves_of(results, split)
+    curves, metrics = curves_of(results, split), _metrics_of(results)
     shots = sorted({one.shots for one in results})
     lines = [
         "| dataset | metric | start | " + " | ".join(f"n = {count:,}" for count in shots) + " |",
         "| :-- | :-- | :-- |" + " --: |" * len(shots),
     ]
     for dataset, starts in curves.items():
-        metric = find_card(dataset).metrics.primary
+        metric = metrics[dataset]
         metric += " ↑" if METRICS[metric].higher_is_better else " ↓"
         for start, by_shots in starts.items():
             cells = [_cell(by_shots.get(count, [])) for count in shots]
@@ -80,24 +80,29 @@ def half_width(scores: Sequence[float]) -> float | None:
 
 def transfer_figure(results: Sequence[Adapted], split: str) -> Figure:
     """Return the curves of all datasets, one panel each: mean score over the number of samples, with intervals."""
-    curves = curves_of(results, split)
+    curves, metrics = curves_of(results, split), _metrics_of(results)
     columns = min(len(curves), 3)
     rows = -(-len(curves) // columns)
     figure, axes = new_figure(len(curves), (3.2 * columns + 2.2, 2.8 * rows), columns)
     for panel, (dataset, starts) in zip(axes, curves.items(), strict=True):
-        card = find_card(dataset)
-        better = "higher" if METRICS[card.metrics.primary].higher_is_better else "lower"
+        metric = metrics[dataset]
+        better = "higher" if METRICS[metric].higher_is_better else "lower"
         for colour, (start, by_shots) in zip(COLOURS, starts.items(), strict=False):
             _draw(panel, by_shots, colour, _WORDS[start])
         panel.set_xscale("symlog", linthresh=1)
         shots = sorted({count for by_shots in starts.values() for count, scores in by_shots.items() if scores})
         panel.set_xticks(shots, [f"{count:,}" for count in shots])
         panel.set_xticks([], minor=True)
-        panel.set_title(card.address, fontsize=9)
+        panel.set_title(dataset, fontsize=9)
         panel.set_xlabel("labelled samples")
-        panel.set_ylabel(f"{card.metrics.primary} ({better} is better)")
+        panel.set_ylabel(f"{metric} ({better} is better)")
     add_legend(figure, axes)
     return figure
+
+
+def _metrics_of(results: Iterable[Adapted]) -> dict[str, str]:
+    """Return dataset -> the metric of its scores; results of older versions leave it to the card."""
+    return {one.dataset: one.metric or find_card(one.dataset).metrics.primary for one in results}
 
 
 def _draw(panel: Any, by_shots: Curve, colour: str, label: str) -> None:

@@ -116,6 +116,7 @@ class Adapted:
         core_seconds: Processor seconds of its training, the pretraining's included; None where they are unknown.
         folder: Folder of the run within the output folder; empty for 0 shots.
         note: Why there is no score, or nothing.
+        metric: Name of that metric; empty in results of older versions.
     """
 
     dataset: str
@@ -127,6 +128,7 @@ class Adapted:
     core_seconds: float | None
     folder: str = ""
     note: str = ""
+    metric: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as JSON values."""
@@ -224,7 +226,7 @@ class _Runs:
         metric = find_card(name).metrics.primary
         scores = {split: float(values[metric]) for split, values in record.scores.items() if metric in values}
         sources, where = names if begun else (), folder.relative_to(self.output).as_posix()
-        return Adapted(name, shots, seed, start, sources, scores, core_seconds(record), where)
+        return Adapted(name, shots, seed, start, sources, scores, core_seconds(record), where, metric=metric)
 
     def unadapted(self, name: str, names: tuple[str, ...], seed: int, folder: Path) -> Adapted:
         """Return the scores of a pretrained model on a dataset that it was not adapted to."""
@@ -238,7 +240,8 @@ class _Runs:
         except (CheckpointError, ConfigError) as error:
             logger.info("%s", error)
             note = "no score without adaptation, as the pretrained model has no encoders and decoders of this dataset"
-        return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note)
+        metric = data.card.metrics.primary
+        return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note, metric=metric)
 
     def _common(self) -> dict[str, Any]:
         plan = self.plan

@@ -114,6 +114,8 @@ def test_the_table_has_means_and_intervals():
     assert separated(results, "test") == (0, 0)
     others = [_adapted("scratch", 10, seed, score) for seed, score in enumerate((0.01, 0.02, 0.03))]
     assert separated([*results[:3], *others], "test") == (1, 1)
+    gone = Adapted("mine/gone", 10, 0, "scratch", (), {"test": 1.5}, 1.0, metric="rmse")  # no card is needed
+    assert "| mine/gone | rmse ↓ | from scratch | 1.5 |" in transfer_table([gone], "test")
     figure = transfer_figure(results, "test")
     assert figure.axes[0].get_title() == "algoreas/mst_easy"
     assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained", "from scratch"}
