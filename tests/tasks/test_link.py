@@ -11,10 +11,12 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 import graphbench
+from graphbench.catalog.features import Location
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, ConfigError, EvaluationError, GraphBenchError
+from graphbench.data.arrays.link_heuristics import heuristic_scores
 from graphbench.models.build import ModelConfig, build_model
-from graphbench.tasks.link.heuristics import heuristic_scores
+from graphbench.models.tabular.table import table_of
 from graphbench.tasks.registry import task_of
 
 
@@ -125,6 +127,20 @@ def test_the_dot_product_learns_groups_that_no_heuristic_sees(groups, own):
     )
     scores = result.record.scores["test"]
     assert scores["mrr"] > 1.2 * groups.card.floor["test"]["random"]["mrr"]
+
+
+def test_tables_of_pairs_have_the_heuristics_and_forests_beat_the_best_of_them(own):
+    graphs = [blocks(i) for i in range(60)]
+    made = graphbench.from_pyg("mine/trees", graphs, task="link", inputs=[], negatives={"uniform": 12}, progress=False)
+    split = graphbench.Loader("mine/trees").load().train
+    batch = next(iter(split.batches(3)))
+    table = table_of(batch, split.card.features, Location.PAIR, 0, split.card.directed)
+    scores = heuristic_scores(batch.edge_index.numpy().T, batch.num_nodes, batch[PAIRS].numpy(), directed=False)
+    for values in scores.values():
+        assert any(np.allclose(values, column, rtol=1e-6) for column in table.T)
+    run = graphbench.train("mine/trees", "gradient_boosting", output=own / "run", progress=False)
+    floor = max(value["mrr"] for value in made.card.floor["test"].values())
+    assert run.scores["test"].primary > floor
 
 
 def test_one_large_graph_is_prepared_once_and_its_pairs_are_those_of_the_step(own):

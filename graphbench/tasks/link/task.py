@@ -14,6 +14,7 @@ from pydantic import Field
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.link_heuristics import heuristic_scores
 from graphbench.data.batches.sample_ids import ids_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
@@ -21,7 +22,6 @@ from graphbench.evaluation.metrics import metric
 from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_batches, rows_of_output, write_arrays
 from graphbench.tasks.link.evaluator import LinkEvaluator
-from graphbench.tasks.link.heuristics import heuristic_scores
 
 if TYPE_CHECKING:
     from torch import Tensor
