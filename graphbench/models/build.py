@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import ConfigError
+from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
@@ -22,6 +23,7 @@ from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, 
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.noise import GraphNoise
+from graphbench.models.pair_scores import SCORES, heuristics_of, pair_scores
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, require_processed
@@ -37,6 +39,7 @@ logger = logging.getLogger(__name__)
 _FACT = "_processor_"  # prefix of the attributes of a prepared batch that the processor reads
 _PREPARED = "_graphbench_prepared"  # attribute of a batch: its prepared copy
 _PREPARED_FOR = "_graphbench_prepared_for"  # attribute of a prepared batch: the model
+_HEURISTICS = "_graphbench_heuristics"  # attribute of a prepared batch: the heuristics of its graphs
 
 __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "build_model", "count_parameters"]
 
@@ -97,7 +100,10 @@ class Model(TaskModel):
         """Return the decoder of an output."""
         activation, norm = self.config.activation, self.config.decoder_norm
         if feature.location is Location.PAIR:
-            return PairDecoder(feature, self.config.hidden, activation, directed=self.directed, norm=norm)
+            scores = Heuristics.count(directed=self.directed) if self.config.pair_scores else 0
+            return PairDecoder(
+                feature, self.config.hidden, activation, directed=self.directed, norm=norm, scores=scores
+            )
         summed = self.sums_nodes and _is_of_graph(feature)
         return Decoder(feature, self._row_width(feature), activation, summed=summed, norm=norm)
 
@@ -142,7 +148,8 @@ class Model(TaskModel):
         outputs = {}
         for decoder in self.decoders:
             if isinstance(decoder, PairDecoder):
-                outputs[decoder.feature.name] = decoder(processed.nodes, batch[PAIRS])
+                scores = self._pair_scores(batch) if self.config.pair_scores else None
+                outputs[decoder.feature.name] = decoder(processed.nodes, batch[PAIRS], scores)
                 continue
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
@@ -194,6 +201,9 @@ class Model(TaskModel):
         facts = used.prepare(self._values_read(batch), seen, GraphNoise(seen, draw))
         for name, value in (*encodings.items(), *((_FACT + name, value) for name, value in facts.items())):
             prepared[name] = value
+        if self.config.pair_scores:
+            prepared.__dict__[_HEURISTICS] = heuristics = heuristics_of(batch, self.directed)
+            prepared[SCORES] = pair_scores(batch, heuristics)
         prepared.__dict__[_PREPARED_FOR] = self
         if not anew:
             batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
@@ -207,7 +217,16 @@ class Model(TaskModel):
         outputs = [one.feature.name for one in self.decoders if isinstance(one, PairDecoder)]
         for name in (PAIRS, QUERIES, "y", *outputs):
             renewed[name] = batch[name]
+        if self.config.pair_scores:
+            renewed[SCORES] = pair_scores(batch, prepared.__dict__[_HEURISTICS])
         return renewed
+
+    def _pair_scores(self, batch: Any) -> Tensor:
+        """Return the scores of the candidate pairs of a batch, as it was prepared or from its edges."""
+        if SCORES in batch:
+            prepared: Tensor = batch[SCORES]
+            return prepared
+        return pair_scores(batch, heuristics_of(batch, self.directed))
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of graphs that fit the memory budget of the processor."""
@@ -230,8 +249,10 @@ class Model(TaskModel):
         if self.degrees is not None:
             self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         for decoder in self.decoders:
-            assert isinstance(decoder, Decoder | PairDecoder)
-            decoder.fit_normalisation(batch)
+            if isinstance(decoder, Decoder):
+                decoder.fit_normalisation(batch)
+            elif isinstance(decoder, PairDecoder) and decoder.scale is not None:
+                decoder.scale.fit(self._pair_scores(batch))
 
     def parts(self) -> list[Part]:
         """Return the processor, where the model has one of its own, and what reads and writes features."""
@@ -371,6 +392,8 @@ def context_of(
     outputs = select(features, Stage.OUTPUT)
     if config.edge_tokens is True and not processor.supports_edge_tokens:
         raise ConfigError(f"processor {config.processor!r} knows no edge tokens; set edge_tokens to auto or false")
+    if config.pair_scores and not any(f.location is Location.PAIR for f in outputs):
+        raise ConfigError("pair_scores is set, but the task asks for no links; set it to false")
     if config.inverse_edges and not directed:
         raise ConfigError("inverse_edges is set, but the graphs are undirected; set it to false")
     if config.pooling == "cls" and not processor.supports_graph_token:

@@ -101,6 +101,8 @@ class ModelConfig(ArchitectureConfig):
             graphs are large and few pairs have a bias, else sdpa while the dense bias fits, else chunked.
         decoder_norm: Whether a layer normalisation stands before the last layer of every decoder. Without it, outputs
             can grow with the states, for targets that grow with the graph.
+        pair_scores: Links: whether the logit of a candidate pair also reads common neighbours, paths of length three
+            and the other scores that follow from the edges alone.
         options: Settings specific to the processor: ``GATOptions`` for gat, ``BipartiteOptions`` for bipartite, or the
             settings of a user's processor.
     """
@@ -123,9 +125,10 @@ class ModelConfig(ArchitectureConfig):
     edge_tokens: bool | Literal["auto"] = "auto"
     attention: Literal["auto", "sdpa", "chunked", "pairs", "flex"] = "auto"
     decoder_norm: bool = True
+    pair_scores: bool = False
     options: dict[str, Any] = Field(default_factory=dict)
 
-    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm"})
+    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm", "pair_scores"})
 
     @property
     def estimated_size(self) -> int:

@@ -97,24 +97,38 @@ class PairDecoder(nn.Module):
     """The logit of a link for candidate pairs of nodes: the dot product of two vectors of the nodes, over sqrt(d).
 
     The nodes of an undirected graph have one vector each, so that the two directions of a pair have the same logit.
+    A small network on scores of the pairs adds to the logit, if there are any.
     """
 
-    def __init__(self, feature: Feature, hidden: int, activation: str, *, directed: bool, norm: bool = True) -> None:
+    def __init__(
+        self, feature: Feature, hidden: int, activation: str, *, directed: bool, norm: bool = True, scores: int = 0
+    ) -> None:
+        """Create the decoder; ``scores`` is the number of scores that every pair has."""
         super().__init__()
         self.feature = feature
         self.sources = Head(hidden, hidden, activation, norm=norm)
         self.targets = Head(hidden, hidden, activation, norm=norm) if directed else None
+        self.scale = Standardiser(scores) if scores else None
+        self.scored: nn.Module | None = None
+        if scores:
+            outer = FullPrecisionLinear(hidden, 1, bias=False)
+            self.scored = nn.Sequential(nn.Linear(scores, hidden), activation_function(activation), outer)
 
-    def forward(self, nodes: Tensor, pairs: Tensor) -> Tensor:
-        """Return the logits, float32 [P], of candidate pairs int64 [2, P]; ``nodes`` is [N, d]."""
+    def forward(self, nodes: Tensor, pairs: Tensor, scores: Tensor | None = None) -> Tensor:
+        """Return the logits, float32 [P], of candidate pairs int64 [2, P].
+
+        Args:
+            nodes: States of the nodes [N, d].
+            pairs: Sources and targets.
+            scores: float32 [P, scores], if the decoder reads scores.
+        """
         sources = self.sources(nodes)
         targets = sources if self.targets is None else self.targets(nodes)
         products = (sources.index_select(0, pairs[0]) * targets.index_select(0, pairs[1])).sum(1)
         logits: Tensor = products * nodes.shape[1] ** -0.5
+        if self.scale is not None and self.scored is not None and scores is not None:
+            logits = logits + self.scored(self.scale.standardise(scores)).squeeze(1)
         return logits
-
-    def fit_normalisation(self, batch: Data) -> None:
-        """Do nothing, as masks are not standardised."""
 
 
 class EdgeReadout(nn.Module):

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.transforms as T
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 import graphbench
 from graphbench.catalog.features import Location
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, ConfigError, EvaluationError, GraphBenchError
-from graphbench.data.arrays.link_heuristics import heuristic_scores
-from graphbench.models.build import ModelConfig, build_model
+from graphbench.data.arrays.link_heuristics import Heuristics
+from graphbench.models.build import ModelConfig, build_model, count_parameters
 from graphbench.models.tabular.table import table_of
 from graphbench.tasks.registry import task_of
 
@@ -64,7 +64,8 @@ def test_heuristics_equal_those_of_networkx(directed):
     walks = table @ shares @ table @ shares @ table
     expected["paths_of_three"] = [walks[u, v] for u, v in listed]
     given = edges if directed else edges[:, ::-1]  # neighbours count in either direction
-    computed = heuristic_scores(given, 50, pairs, directed=directed)
+    computed = Heuristics(given, 50, directed=directed).scores(pairs)
+    assert len(computed) == Heuristics.count(directed=directed)
     for name, scores in expected.items():
         np.testing.assert_allclose(computed[name], scores, rtol=1e-12, atol=1e-14)
     arcs = set(map(tuple, given.tolist()))
@@ -135,7 +136,7 @@ def test_tables_of_pairs_have_the_heuristics_and_forests_beat_the_best_of_them(o
     split = graphbench.Loader("mine/trees").load().train
     batch = next(iter(split.batches(3)))
     table = table_of(batch, split.card.features, Location.PAIR, 0, split.card.directed)
-    scores = heuristic_scores(batch.edge_index.numpy().T, batch.num_nodes, batch[PAIRS].numpy(), directed=False)
+    scores = Heuristics(batch.edge_index.numpy().T, batch.num_nodes, directed=False).scores(batch[PAIRS].numpy())
     for values in scores.values():
         assert any(np.allclose(values, column, rtol=1e-6) for column in table.T)
     run = graphbench.train("mine/trees", "gradient_boosting", output=own / "run", progress=False)
@@ -159,6 +160,42 @@ def test_one_large_graph_is_prepared_once_and_its_pairs_are_those_of_the_step(ow
         prepared.append((ready, batch.pair_index.clone()))
     assert not torch.equal(prepared[0][1], prepared[1][1])
     assert prepared[0][0].rwse is prepared[1][0].rwse
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_models_that_read_scores_of_pairs_agree_prepared_or_not_and_in_any_batch(own, directed):
+    graphs = [blocks(i, nodes=40) for i in range(12)]
+    made = graphbench.from_pyg(
+        f"mine/read_{int(directed)}", graphs, task="link", directed=directed, negatives={"uniform": 6}, progress=False
+    )
+    split = graphbench.Loader(made.card.id).load().train
+    config = ModelConfig(processor="gin", layers=1, hidden=8, pair_scores=True)
+    torch.manual_seed(0)
+    model = build_model(config, made.card.features, directed=directed).eval()
+    batch = next(iter(split.batches(3)))
+    model.fit_normalisation(batch)
+    scores = model(batch)["link"]
+    torch.testing.assert_close(model(model.prepare(batch))["link"], scores, rtol=0, atol=0)
+    alone = torch.cat([model(Batch.from_data_list([split[i]]))["link"] for i in range(3)])
+    torch.testing.assert_close(alone, scores, rtol=1e-5, atol=1e-5)
+    other = next(iter(split.batches(3)))
+    other.pair_index, other.query_batch = other.pair_index.flip(1), other.query_batch.flip(0)
+    renewed = model._with_pairs_of(model.prepare(batch), other)
+    torch.testing.assert_close(model(renewed)["link"], scores.flip(0))
+    plain = config.model_copy(update={"pair_scores": False})
+    assert count_parameters(model) > count_parameters(build_model(plain, made.card.features, directed=directed))
+    assert "pair_scores" not in plain.model_dump()
+
+
+def test_scores_of_pairs_help_where_nodes_have_no_features(own):
+    made = graphbench.from_pyg(
+        "mine/bare", [blocks(i) for i in range(60)], task="link", inputs=[], negatives={"uniform": 12}, progress=False
+    )
+    changes = {"model.pair_scores": True, "training.steps": 60, "training.lr": 0.01}
+    run = graphbench.train("mine/bare", "deepsets", overrides=changes, output=own / "run", progress=False)
+    assert run.scores["test"].primary > 0.95 * max(v["mrr"] for v in made.card.floor["test"].values()) > 0.3
+    with pytest.raises(ConfigError, match="the task asks for no links"):
+        graphbench.train("mst_easy", "gin_small", overrides={"model.pair_scores": True}, output=own / "no", limit=10)
 
 
 def test_predictions_go_to_a_file_and_back(groups, own):

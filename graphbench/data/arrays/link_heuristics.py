@@ -50,23 +50,37 @@ class Neighbours:
         return np.diff(self.starts)
 
 
-def heuristic_scores(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64], *, directed: bool) -> dict[str, Floats]:
-    """Return heuristic -> its score of every pair, float64 ``[P]``.
+class Heuristics:
+    """The heuristics of one graph, whose lists of neighbours are made once.
 
     Args:
-        edges: int ``[E, 2]``, the edges that models read.
+        edges: int ``[E, 2]``, the edges that models read; an undirected edge in one or in both directions.
         nodes: Number of nodes.
-        pairs: int64 ``[2, P]``; pairs of one source that follow each other are fast.
         directed: Whether an edge is an arc: then the reverse arc is a heuristic, too.
     """
-    neighbours = Neighbours.of(edges, nodes)
-    scores = {
-        "common_neighbours": common_neighbours(neighbours, pairs),
-        "adamic_adar": adamic_adar(neighbours, pairs),
-        "preferential_attachment": preferential_attachment(neighbours, pairs),
-        "paths_of_three": paths_of_three(neighbours, pairs),
-    }
-    return scores | ({"reverse_arc": reverse_arc(edges, nodes, pairs)} if directed else {})
+
+    def __init__(self, edges: NDArray[Any], nodes: int, *, directed: bool) -> None:
+        self.edges, self.nodes, self.directed = edges, nodes, directed
+        self.neighbours = Neighbours.of(edges, nodes)
+
+    @staticmethod
+    def count(*, directed: bool) -> int:
+        """Return the number of heuristics."""
+        return 5 if directed else 4
+
+    def scores(self, pairs: NDArray[np.int64]) -> dict[str, Floats]:
+        """Return heuristic -> its score of every pair, float64 ``[P]``.
+
+        Args:
+            pairs: int64 ``[2, P]``; pairs of one source that follow each other are fast.
+        """
+        scores = {
+            "common_neighbours": common_neighbours(self.neighbours, pairs),
+            "adamic_adar": adamic_adar(self.neighbours, pairs),
+            "preferential_attachment": preferential_attachment(self.neighbours, pairs),
+            "paths_of_three": paths_of_three(self.neighbours, pairs),
+        }
+        return scores | ({"reverse_arc": reverse_arc(self.edges, self.nodes, pairs)} if self.directed else {})
 
 
 def common_neighbours(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:

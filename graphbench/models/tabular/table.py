@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.catalog.links import PAIRS
 from graphbench.core.errors import ConfigError
-from graphbench.data.arrays.link_heuristics import heuristic_scores
+from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.models.base import TaskFeatures
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 
@@ -53,7 +53,7 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
     The columns of a node are its inputs, its degrees, and for each hop the mean and the maximum of the preceding
     columns over its neighbours. The columns of an edge are its inputs and the sum and the absolute difference of its
     ends' columns (for arcs, the columns of tail and head); a candidate pair has the same columns without inputs, and
-    the scores of :func:`~graphbench.data.arrays.link_heuristics.heuristic_scores`. The columns of a graph are the mean,
+    the scores of :class:`~graphbench.data.arrays.link_heuristics.Heuristics`. The columns of a graph are the mean,
     standard deviation and maximum of its nodes' columns and of its edges' inputs. All rows also have the graph-level
     inputs, the numbers of nodes and edges, and the density. Texts are left out.
 
@@ -85,7 +85,7 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
 
 def _heuristics(ends: NDArray[np.int64], nodes: int, pairs: NDArray[np.int64], directed: bool) -> Table:
     """Return what the edges alone say of candidate pairs, float32 ``[pairs, heuristics]``."""
-    scores = heuristic_scores(ends.T, nodes, pairs, directed=directed)
+    scores = Heuristics(ends.T, nodes, directed=directed).scores(pairs)
     return np.stack(list(scores.values()), axis=1).astype(np.float32)
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.validation import StrictModel
-from graphbench.data.arrays.link_heuristics import heuristic_scores
+from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.data.batches.sample_ids import ids_of
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
@@ -124,7 +124,7 @@ class LinkTask(Task):
             if not len(drawn.query):
                 continue
             scores = {"random": np.random.Generator(np.random.Philox(graph)).random(len(drawn.query))}
-            scores |= heuristic_scores(links.read, links.nodes, drawn.pairs, directed=self.card.directed)
+            scores |= Heuristics(links.read, links.nodes, directed=self.card.directed).scores(drawn.pairs)
             for name, of_pairs in scores.items():
                 evaluators[name].update(drawn.is_link, of_pairs, drawn.query)
         return {name: evaluator.compute().to_dict() for name, evaluator in evaluators.items()}
