@@ -1065,7 +1065,7 @@ def _installed(name: str) -> bool:
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
     """Return how every reader ends on every file, and on changed good files."""
     names = [name for name in (*READ, *REFUSED) if _installed(name) and name not in SLOW]
-    return _outcomes(names, tmp_path_factory.mktemp("hostile"), mutations=12)
+    return _outcomes(names, tmp_path_factory.mktemp("hostile"), mutations=4)
 
 
 def _require_refused(found: dict[str, object]) -> None:
