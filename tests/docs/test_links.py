@@ -100,6 +100,10 @@ def test_every_image_says_what_it_shows(built, pages):
     assert not silent, "\n".join(silent[:40])
 
 
+def test_no_page_names_a_figure_in_place_of_its_picture(built):
+    assert [page.name for page in built.rglob("*.html") if "&lt;Figure size" in page.read_text(encoding="utf-8")] == []
+
+
 def test_every_page_has_one_heading(built, pages):
     generated = {"genindex.html", "search.html", "py-modindex.html"}
     wrong = [str(path.relative_to(built)) for path, page in pages.items() if page.titles != 1]
