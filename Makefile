@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs-installed
 HTML   := docs/_build/html
+FAST   := -m 'not slow' -n 2 --dist loadscope --no-loadscope-reorder  # files in the order of their names: the longest test is not the last
 
 DEMO        ?= demo
 DEMO_STEPS  ?= 400
@@ -45,14 +46,14 @@ lint: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports --no-cache
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope --no-loadscope-reorder -q
+	$(BIN)/python -m pytest $(FAST) -q
 
 test-all: lint docs browser bounds
 	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q
 
 # the tests that run kernels, compiled with checks of array bounds, in a cache of their own (6 minutes on 2 fast cores)
 bounds: $(STAMP)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath build/bounds) $(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope --no-loadscope-reorder \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath build/bounds) $(BIN)/python -m pytest $(FAST) \
 	  --timeout 1800 -q tests/data tests/domains tests/models tests/tasks tests/training
 
 $(DOCS_STAMP): $(STAMP)

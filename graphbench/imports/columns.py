@@ -73,7 +73,7 @@ def choose_columns(
     for name in choice.types:
         if name not in names:
             raise DataImportError(f"types names {name!r}, which the graphs lack{closest(name, names)}")
-    only_divides = [name for name in names if isinstance(by, str) and name == by and _is_text_or_date(graphs, name)]
+    only_divides = {by} if isinstance(by, str) and _is_text_or_date(graphs, by) else set()
     taken = {*choice.targets, *choice.meta, *MASKS_OF_SPLITS, *only_divides}
     left = [name for name in names if name not in taken]
     inputs = list(choice.inputs) if choice.inputs is not None else [n for n in left if usual is None or n in usual]

@@ -13,7 +13,9 @@ from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.catalog.links import MOST_NEGATIVES, RULES, LinksSpec
 from graphbench.core.errors import DataImportError
+from graphbench.core.ragged import offsets
 from graphbench.core.words import counted
+from graphbench.data.arrays.link_heuristics import arc_keys, has_reverse
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.links import candidates_of, hidden_links
 from graphbench.imports.graphs import Collected, Column, RawGraph, collect, feature_name
@@ -178,11 +180,9 @@ def _reversed_arcs(collected: Collected) -> list[str]:
     """Return a note if edges are arcs and most arcs have their reverse, which then tells hidden arcs."""
     if not collected.directed:
         return []
-    u, v, nodes = _numbered_nodes(collected.samples["train"])
-    keys = np.sort(u * nodes + v)
-    reverse = v * nodes + u
-    found = keys[np.searchsorted(keys, reverse).clip(max=len(keys) - 1)] == reverse
-    share = float((found & (u != v)).sum()) / max(len(u), 1)
+    pairs, nodes = _numbered_nodes(collected.samples["train"])
+    reverse = has_reverse(arc_keys(pairs.T, nodes), nodes, pairs)
+    share = float(reverse[pairs[0] != pairs[1]].sum()) / max(len(reverse), 1)
     if share < _MOST_REVERSED:
         return []
     return [
@@ -195,10 +195,10 @@ def _two_sides(collected: Collected, spec: LinksSpec) -> list[str]:
     """Return a note if all arcs lead from some nodes to others, and negatives are drawn among both."""
     if not collected.directed or not {"uniform", "near"} & spec.negatives.keys():
         return []
-    u, v, nodes = _numbered_nodes(collected.samples["train"])
+    (sources, targets), nodes = _numbered_nodes(collected.samples["train"])
     is_source = np.zeros(nodes, bool)
-    is_source[u] = True
-    if is_source[v].any():
+    is_source[sources] = True
+    if is_source[targets].any():
         return []
     return [
         "arcs lead from some nodes to other nodes, as from users to items, and many negatives are no items; draw them "
@@ -206,11 +206,10 @@ def _two_sides(collected: Collected, spec: LinksSpec) -> list[str]:
     ]
 
 
-def _numbered_nodes(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return both ends of all edges, with nodes counted over all graphs, and the number of nodes."""
-    first = np.cumsum(samples.num_nodes) - samples.num_nodes
-    u, v = samples.edges.T + np.repeat(first, samples.num_edges)
-    return u, v, int(samples.num_nodes.sum())
+def _numbered_nodes(samples: Samples) -> tuple[NDArray[np.int64], int]:
+    """Return both ends of all edges, int64 ``[2, E]``, with nodes counted over all graphs, and the number of nodes."""
+    first = offsets(samples.num_nodes)
+    return samples.edges.T + np.repeat(first[:-1], samples.num_edges), int(first[-1])
 
 
 def _without(collected: Collected, names: Sequence[str]) -> Collected:

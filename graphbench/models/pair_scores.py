@@ -27,7 +27,6 @@ def heuristics_of(batch: Any, directed: bool) -> Heuristics:
 
 def pair_scores(batch: Any, heuristics: Heuristics) -> Tensor:
     """Return log(1 + score) of all candidate pairs, float32 ``[P, heuristics]``, on the device of the pairs."""
-    scores = heuristics.scores(batch[PAIRS].cpu().numpy())
-    return torch.from_numpy(np.log1p(np.stack(list(scores.values()), axis=1)).astype(np.float32)).to(
-        batch[PAIRS].device
-    )
+    pairs = batch[PAIRS]
+    scores = np.log1p(heuristics.table(pairs.cpu().numpy())).astype(np.float32)
+    return torch.from_numpy(scores).to(pairs.device)

@@ -116,7 +116,7 @@ class Adapted:
         core_seconds: Processor seconds of its training, the pretraining's included; None where they are unknown.
         folder: Folder of the run within the output folder; empty for 0 shots.
         note: Why there is no score, or nothing.
-        metric: Name of that metric; empty in results of older versions.
+        metric: Name of the metric of the scores; empty in results of older versions.
     """
 
     dataset: str

@@ -176,9 +176,9 @@ class HiddenLinks:
     @cached_property
     def _is_end(self) -> NDArray[np.bool_]:
         """Whether an edge that models read ends at a node, bool ``[nodes]``; all nodes, if they read no edge."""
-        found = np.full(self.nodes, not len(self._arcs))
-        found[self._arcs[:, 1]] = True
-        return found
+        is_end = np.full(self.nodes, not len(self._arcs))
+        is_end[self._arcs[:, 1]] = True
+        return is_end
 
     @cached_property
     def _ends(self) -> Nodes:

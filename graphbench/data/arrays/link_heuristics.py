@@ -7,7 +7,9 @@ too. Neighbours count in either direction, loops do not.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,7 +68,7 @@ class Heuristics:
     @staticmethod
     def count(*, directed: bool) -> int:
         """Return the number of heuristics."""
-        return 5 if directed else 4
+        return len(_OF_NEIGHBOURS) + directed
 
     def scores(self, pairs: NDArray[np.int64]) -> dict[str, Floats]:
         """Return heuristic -> its score of every pair, float64 ``[P]``.
@@ -74,13 +76,16 @@ class Heuristics:
         Args:
             pairs: int64 ``[2, P]``; pairs of one source that follow each other are fast.
         """
-        scores = {
-            "common_neighbours": common_neighbours(self.neighbours, pairs),
-            "adamic_adar": adamic_adar(self.neighbours, pairs),
-            "preferential_attachment": preferential_attachment(self.neighbours, pairs),
-            "paths_of_three": paths_of_three(self.neighbours, pairs),
-        }
-        return scores | ({"reverse_arc": reverse_arc(self.edges, self.nodes, pairs)} if self.directed else {})
+        scores = {name: heuristic(self.neighbours, pairs) for name, heuristic in _OF_NEIGHBOURS.items()}
+        return scores | ({"reverse_arc": has_reverse(self._arcs, self.nodes, pairs)} if self.directed else {})
+
+    def table(self, pairs: NDArray[np.int64]) -> Floats:
+        """Return the scores of every pair in a row, float64 ``[P, heuristics]``."""
+        return np.stack(list(self.scores(pairs).values()), axis=1)
+
+    @cached_property
+    def _arcs(self) -> NDArray[np.int64]:
+        return arc_keys(self.edges, self.nodes)
 
 
 def common_neighbours(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:
@@ -113,11 +118,28 @@ def paths_of_three(neighbours: Neighbours, pairs: NDArray[np.int64]) -> Floats:
     return _weighted_walks(neighbours.starts, neighbours.ends, 1.0 / np.sqrt(degrees), pairs)
 
 
-def reverse_arc(edges: NDArray[Any], nodes: int, pairs: NDArray[np.int64]) -> Floats:
-    """Return 1 for every pair whose reverse is an arc, else 0, float64 ``[P]``."""
-    if not len(edges):
+_OF_NEIGHBOURS: Mapping[str, Callable[[Neighbours, NDArray[np.int64]], Floats]] = {
+    "common_neighbours": common_neighbours,
+    "adamic_adar": adamic_adar,
+    "preferential_attachment": preferential_attachment,
+    "paths_of_three": paths_of_three,
+}
+
+
+def arc_keys(edges: NDArray[Any], nodes: int) -> NDArray[np.int64]:
+    """Return a number for every different arc, rising; int64.
+
+    Args:
+        edges: int ``[E, 2]``.
+        nodes: Number of nodes.
+    """
+    return distinct_values(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
+
+
+def has_reverse(arcs: NDArray[np.int64], nodes: int, pairs: NDArray[np.int64]) -> Floats:
+    """Return 1 for every pair whose reverse is an arc, else 0, float64 ``[P]``; ``arcs`` is from :func:`arc_keys`."""
+    if not len(arcs):
         return np.zeros(pairs.shape[1])
-    arcs = distinct_values(edges[:, 0].astype(np.int64) * nodes + edges[:, 1])
     reverse = pairs[1] * nodes + pairs[0]
     is_arc: Floats = (arcs[np.searchsorted(arcs, reverse).clip(max=len(arcs) - 1)] == reverse).astype(np.float64)
     return is_arc

@@ -75,18 +75,14 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
     if location is Location.NODE:
         return np.hstack([nodes, graphs[graph]])
     if location in (Location.EDGE, Location.PAIR):
-        pairs = ends if location is Location.EDGE else batch[PAIRS].numpy()
-        own = edges if location is Location.EDGE else _heuristics(ends, len(graph), pairs, directed)
+        pairs, of_pairs = ends, edges
+        if location is Location.PAIR:
+            pairs = batch[PAIRS].numpy()
+            of_pairs = Heuristics(ends.T, len(graph), directed=directed).table(pairs).astype(np.float32)
         tails, heads = nodes[pairs[0]], nodes[pairs[1]]
         joined = (tails, heads) if directed else (tails + heads, np.abs(tails - heads))
-        return np.hstack([*joined, own, graphs[graph[pairs[0]]]])
+        return np.hstack([*joined, of_pairs, graphs[graph[pairs[0]]]])
     return np.hstack([_summary(nodes, graph, count), _summary(edges, graph[ends[0]], count), graphs])
-
-
-def _heuristics(ends: NDArray[np.int64], nodes: int, pairs: NDArray[np.int64], directed: bool) -> Table:
-    """Return what the edges alone say of candidate pairs, float32 ``[pairs, heuristics]``."""
-    scores = Heuristics(ends.T, nodes, directed=directed).scores(pairs)
-    return np.stack(list(scores.values()), axis=1).astype(np.float32)
 
 
 def graph_inputs(batch: Any, features: Sequence[Feature]) -> Table:
