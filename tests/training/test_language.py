@@ -110,6 +110,26 @@ def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, t
     assert [answer.output for answer in answers] == [reference.rstrip("\n") for reference in samples.references]
 
 
+def test_final_answers_are_learned_without_their_traces(texts, tiny, tmp_path):
+    texts._opened["val"] = texts.train
+    overrides = {"training.task.answers": "final"}
+    result = train(data=texts, overrides=overrides, model=tiny, steps=250, output=tmp_path / "run", evaluate=("train",))
+    assert result.scores["train"].primary == 1.0
+    assert result.record.config["training"]["task"] == {"answers": "final"}
+    samples = prompts_of(texts.train)
+    assert any("|" in reference for reference in samples.references)
+    model = TextGenerator(load_run(result.path))
+    answers = evaluate_language_model(model, texts.train, tmp_path / "answers.jsonl", batch_size=4)
+    assert [answer.output for answer in answers] == [
+        reference.rpartition("|")[2].strip() for reference in samples.references
+    ]
+
+
+def test_an_unknown_kind_of_answer_is_refused(texts, tiny, tmp_path):
+    with pytest.raises(ConfigError, match="answers"):
+        train(data=texts, overrides={"training.task.answers": "short"}, model=tiny, steps=1, output=tmp_path / "run")
+
+
 def test_a_run_leaves_a_record_with_a_score_for_every_size(texts, tiny, tmp_path):
     result = train(data=texts, model=tiny, output=tmp_path / "run")
     assert sorted(p.name for p in result.path.glob("[!.]*")) == [

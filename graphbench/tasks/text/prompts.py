@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ConfigError
+from graphbench.data.arrays.answers import STOP, final_answer
 from graphbench.data.batches.sample_ids import SampleIds, ids_of, joined
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Prompts:
             sizes.extend(np.diff(batch.ptr.numpy()).tolist())
             ids.append(ids_of(batch))
         return cls(prompts, references, sizes, next(iter(joined(ids)), None))
+
+    def without_traces(self) -> Prompts:
+        """Return the same prompts with the final answers alone as references."""
+        return replace(self, references=[final_answer(reference) + STOP for reference in self.references])
 
     def __len__(self) -> int:
         """Return the number of samples."""

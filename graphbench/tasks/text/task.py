@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.validation import StrictModel
 from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import OF_WORDS, are_words, read_texts, require_lines, write_texts
 from graphbench.tasks.text.evaluator import TextEvaluator
 from graphbench.tasks.text.prompts import Corpus, Prompts
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+class TextTrainOptions(StrictModel):
+    """The options of training on texts, ``training.task`` of a configuration.
+
+    Attributes:
+        answers: What a model learns to write: ``whole`` references, which have a trace of the algorithm before the
+            final answer, or the ``final`` answers alone. The score depends on the final answer in both cases.
+    """
+
+    answers: Literal["whole", "final"] = "whole"
+
+
 class TextTask(Task):
     """Write the answer to a prompt.
 
@@ -34,6 +46,8 @@ class TextTask(Task):
     """
 
     type: ClassVar[str] = "text"
+    train_options_type: ClassVar[OptionsType] = TextTrainOptions
+    train_options: TextTrainOptions
     endings: ClassVar[tuple[str, ...]] = OF_WORDS
     samples: ClassVar[str] = "prompts"
     several_processes: ClassVar[bool] = False
@@ -84,7 +98,8 @@ class TextTask(Task):
     def _corpus(self, split: GraphDataset) -> Corpus:
         if split.split not in self._corpora:
             prompts = Prompts.of(split, self.prompt, self.reference)
-            self._corpora[split.split] = Corpus.of(prompts, self.context)
+            learned = prompts.without_traces() if self.train_options.answers == "final" else prompts
+            self._corpora[split.split] = Corpus.of(learned, self.context)
         return self._corpora[split.split]
 
     def per_update(self, train: GraphDataset, size: int) -> int:
