@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, Replicable
 from graphbench.leaderboard.model import Board, Cost, Data, Row, Unranked
@@ -20,7 +19,7 @@ from graphbench.records.record import RunRecord
 from graphbench.records.stated import OWN_MODEL
 from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
-from graphbench.reports.ood import dataset_card, ood_splits
+from graphbench.reports.ood import known_cards, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
 from graphbench.tasks.registry import task_of
@@ -87,13 +86,9 @@ def tables_of(
         else:
             sound.append(record)
     results = aggregate(sound)
-    for dataset in sorted({runs.dataset for runs in results}):
-        try:
-            card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
-        except ResultError:
-            tables.unknown.append(dataset)
-        else:
-            tables.cards[dataset] = card
+    known, unknown = known_cards((runs.dataset for runs in results), cards)
+    tables.cards.update(known)
+    tables.unknown.extend(unknown)
     groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
         if runs.dataset in tables.cards:

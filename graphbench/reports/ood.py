@@ -122,6 +122,22 @@ def dataset_card(dataset: str) -> Card:
         raise ResultError(f"a record is of the dataset {dataset!r}, which has no card: {error}; remove it") from error
 
 
+def known_cards(datasets: Iterable[str], cards: Mapping[str, Card] | None = None) -> tuple[dict[str, Card], list[str]]:
+    """Return the cards of the datasets of records, by address, and the addresses that have no card any more.
+
+    Args:
+        datasets: Addresses.
+        cards: Address -> card; the catalogue's where it has none.
+    """
+    known, unknown = dict[str, "Card"](), list[str]()
+    for dataset in sorted(set(datasets)):
+        try:
+            known[dataset] = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+        except ResultError:
+            unknown.append(dataset)
+    return known, unknown
+
+
 def plot_ood(
     results: Sequence[Aggregate],
     card: Card | None = None,

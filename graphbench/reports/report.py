@@ -14,7 +14,7 @@ from graphbench.records.record import RunRecord
 from graphbench.reports import tables
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
-from graphbench.reports.ood import dataset_card, ood_metric, plot_ood, plotted_splits, size_axis
+from graphbench.reports.ood import known_cards, ood_metric, plot_ood, plotted_splits, size_axis
 from graphbench.reports.pages import Embed, embed_for, environment, page_targets
 from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.plots import curve_figure
@@ -40,7 +40,8 @@ def build_report(
 
     Per dataset, the report holds the splits, the scores next to the scores of trivial baselines and of the paper,
     scores against graph size, learning curves, cost and provenance. Small runs are marked and never compared. Runs on
-    published files have a separate section, without measurements on generated data.
+    published files have a separate section, without measurements on generated data. Records of datasets that have no
+    card any more are left out, and the report names these datasets.
 
     Args:
         records: Runs, e.g. from :func:`graphbench.records.files.load_records`.
@@ -51,45 +52,56 @@ def build_report(
         title: Heading of the report.
 
     Raises:
-        ResultError: If there are no records, a format or the ending of ``output`` is unknown, a record's dataset has no
-            card, or the report cannot be written.
+        ResultError: If there are no records, none is of a dataset that has a card, a format or the ending of
+            ``output`` is unknown, or the report cannot be written.
     """
     results = sorted(
         aggregate(records), key=lambda runs: (runs.dataset, not runs.comparable, runs.model, runs.config_hash)
     )
     if not results:
         raise ResultError("there are no run records to report; run 'graphbench train' first or choose another selector")
+    known, unknown = known_cards((runs.dataset for runs in results), cards)
+    if not known:
+        raise ResultError(
+            f"all records are of datasets that have no card: {', '.join(unknown)}; import or register these datasets "
+            "again, or choose other records"
+        )
     targets = page_targets(Path(output), formats, {name: f"report.{name}" for name in FORMATS}, "report")
-    sections = _by_dataset(results, cards)
+    sections = _by_dataset([runs for runs in results if runs.dataset in known], known)
     paths = []
     for kind, path in targets.items():
         with clear_errors(path, "write the report", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            text = _render(kind, title, sections, embed_for(path))
+            text = _render(kind, title, sections, unknown, embed_for(path))
             write_text(path, text)
         logger.info("wrote %s", path)
         paths.append(path)
     return paths
 
 
-def _by_dataset(
-    results: Sequence[Aggregate], cards: Mapping[str, Card] | None
-) -> list[tuple[str, Card, list[Aggregate]]]:
+def _by_dataset(results: Sequence[Aggregate], cards: Mapping[str, Card]) -> list[tuple[str, Card, list[Aggregate]]]:
     groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
         groups.setdefault((runs.dataset, is_of_files(runs)), []).append(runs)
     sections = []
     for (dataset, of_files), runs_of_dataset in sorted(groups.items()):
-        card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+        card = cards[dataset]
         sections.append((dataset, card_of_files(card, runs_of_dataset) if of_files else card, runs_of_dataset))
     return sections
 
 
-def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggregate]]], embed: Embed) -> str:
+def _render(
+    kind: str,
+    title: str,
+    sections: Sequence[tuple[str, Card, list[Aggregate]]],
+    unknown: Sequence[str],
+    embed: Embed,
+) -> str:
     rows = [row for _, card, results in sections for row in tables.overview_rows(card, results)]
     context = {
         "title": title,
         "overview": rows,
+        "unknown": unknown,
         "collections": summaries([runs for _, _, results in sections for runs in results]),
         "any_small": any(not runs.comparable for _, _, results in sections for runs in results),
         "datasets": [_section(dataset, card, results, embed) for dataset, card, results in sections],

@@ -153,8 +153,18 @@ def test_errors(tmp_path, card):
         build_report([], tmp_path)
     with pytest.raises(ResultError, match=r"unknown report format \['pdf'\]"):
         build_report(records(), tmp_path, formats=["pdf"], cards={ID: card})
-    with pytest.raises(ResultError, match="no card"):
+    with pytest.raises(ResultError, match="all records are of datasets that have no card: algoreas/gone; import"):
         build_report([make_record(dataset="algoreas/gone")], tmp_path)
+    assert not list(tmp_path.glob("report*"))
+
+
+def test_records_of_removed_datasets_are_left_out_and_named(tmp_path, card):
+    removed = make_record(dataset="mine/go|ne")
+    pages = build_report([*records(), removed], tmp_path, cards={ID: card})
+    markdown, html = (page.read_text(encoding="utf-8") for page in pages)
+    assert "Left out, because no card is known for their datasets: mine/go\\|ne." in markdown
+    assert "Left out, because no card is known for their datasets: mine/go|ne." in html
+    assert all("Left out" not in page.read_text() for page in build_report(records(), tmp_path, cards={ID: card}))
 
 
 def test_outputs_that_are_no_report(tmp_path, card):
