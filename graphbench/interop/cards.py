@@ -27,3 +27,14 @@ def card_of(of: Any) -> Card:
     raise ArgumentError(
         f"the dataset is given as {of!r:.80}; give its id such as 'algoreas/mst_easy', its card, a split or the splits"
     )
+
+
+def card_of_rows(card: Card) -> Card:
+    """Return the card whose features are the columns of a dataset's tables: of a series the stored states."""
+    return card if card.series is None else card.graphs
+
+
+def card_of_shared_graph(card: Card) -> Card:
+    """Return the card whose features are those of the graph that all samples of a card with a series share."""
+    assert card.series is not None
+    return card.graphs.with_features(f for f in card.features if f.name in card.series.fixed)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.words import counted
+from graphbench.interop.cards import card_of_rows, card_of_shared_graph
 
 VERSION = "http://mlcommons.org/croissant/1.1"
-PARQUET = "application/x-parquet"
+Content = Literal["data", "hints", "graph"]
+"""What a file holds: one row per graph or state, hints of trajectories, or the one graph of all states of a series."""
+_ENCODINGS = {"data": "application/x-parquet", "hints": "application/x-npz", "graph": "application/x-parquet"}
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b(?!\.)")
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+")
@@ -35,11 +38,11 @@ class HubFile:
 
     Attributes:
         path: Relative to the folder of the dataset.
-        split: The split whose samples it holds.
-        samples: Number of samples.
+        split: The split whose samples it holds; ``graph`` for the graph of a series.
+        samples: Number of samples, or of the states of a series.
         bytes: Size.
         sha256: SHA-256 of the file.
-        encoding: Media type; a record set describes Parquet files.
+        content: What it holds, which is also the name of its folder.
     """
 
     path: str
@@ -47,7 +50,7 @@ class HubFile:
     samples: int
     bytes: int
     sha256: str
-    encoding: str = PARQUET
+    content: Content = "data"
 
 
 def croissant_of(card: Card, files: Iterable[HubFile], *, url: str | None = None) -> dict[str, Any]:
@@ -72,8 +75,8 @@ def croissant_of(card: Card, files: Iterable[HubFile], *, url: str | None = None
         "datePublished": _year(card),
         "keywords": ["graphs", card.domain, *card.groups],
         "isLiveDataset": False,
-        "distribution": [_file_object(file) for file in listed],
-        "recordSet": [_record_set(card, file) for file in listed if file.encoding == PARQUET],
+        "distribution": [_file_object(card, file) for file in listed],
+        "recordSet": [_record_set(card, file) for file in listed if file.content != "hints"],
     }
     return {key: value for key, value in described.items() if value is not None}
 
@@ -115,29 +118,39 @@ def _context() -> dict[str, Any]:
     }
 
 
-def _file_object(file: HubFile) -> dict[str, Any]:
+def _file_object(card: Card, file: HubFile) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": file.path,
         "name": file.path,
-        "description": f"{'' if file.encoding == PARQUET else 'hints of '}{counted(file.samples, 'sample')} of the "
-        f"split {file.split}",
+        "description": _contained(card, file),
         "contentUrl": file.path,
         "contentSize": f"{file.bytes} B",
-        "encodingFormat": file.encoding,
+        "encodingFormat": _ENCODINGS[file.content],
         "sha256": file.sha256,
     }
+
+
+def _contained(card: Card, file: HubFile) -> str:
+    if file.content == "graph":
+        return "the graph that all samples share"
+    held = counted(file.samples, "sample" if card.series is None else "state")
+    return f"{'hints of ' * (file.content == 'hints')}{held} of the split {file.split}"
 
 
 def _record_set(card: Card, file: HubFile) -> dict[str, Any]:
     spec = card.all_splits.get(file.split)
     shift = f"; {spec.shift}" if spec is not None and spec.shift else ""
+    row = "graph" if card.series is None else "time"
+    described, rows = f"The split {file.split}: one row per {row}{shift}.", card_of_rows(card)
+    if file.content == "graph":
+        described, rows = "The graph that all samples share: one row.", card_of_shared_graph(card)
     return {
         "@type": "cr:RecordSet",
         "@id": file.split,
         "name": file.split,
-        "description": f"The split {file.split}: one row per graph{shift}.",
-        "field": [_field(file, *column) for column in columns_of(card)],
+        "description": described,
+        "field": [_field(file, *column) for column in columns_of(rows)],
     }
 
 

@@ -6,7 +6,9 @@ file                         content
 ``README.md``                data card: splits with hashes, columns, metric, trivial scores, how to regenerate the data
 ``croissant.json``           metadata in the Croissant format, with the SHA-256 of every file
 ``card.yaml``                the card, from which graphbench regenerates the data
-``data/<split>.parquet``     one row per graph, with the columns of :func:`graphbench.interop.to_hf`
+``data/<split>.parquet``     one row per graph, with the columns of :func:`graphbench.interop.to_hf`; of a
+                             series one row per time, with the stored state
+``graph/graph.parquet``      the graph that all samples of a series share; of datasets with a series
 ``hints/<split>.npz``        hints of trajectories, as the flat arrays of the store; of datasets with hints
 ===========================  ===========================================================================================
 
@@ -27,20 +29,22 @@ import yaml
 from graphbench._version import __version__
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.features import Kind
+from graphbench.catalog.series import SeriesSpec
 from graphbench.core.arguments import checked_path
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, file_sha256, read_json, write_json, write_text
 from graphbench.core.untrusted import require_regular
+from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.trajectories import Trajectories
 from graphbench.data.components.domain import find
 from graphbench.data.components.export import require_new_folder
 from graphbench.data.components.file_sources import Reader, has_one_draw
 from graphbench.evaluation.trivial import best_floor
-from graphbench.interop.cards import card_of
-from graphbench.interop.croissant import HubFile, columns_of, croissant_of, source_address
-from graphbench.interop.huggingface import graphs_alone, samples_of_table, tables
+from graphbench.interop.cards import card_of, card_of_rows
+from graphbench.interop.croissant import Content, HubFile, columns_of, croissant_of, source_address
+from graphbench.interop.huggingface import graphs_alone, samples_of_table, shared_graph_table, tables
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -49,7 +53,6 @@ if TYPE_CHECKING:
 HUB = "hub"
 ABOUT = "a folder for a hub of datasets, with Parquet files, a data card and Croissant metadata"
 METADATA, DATA_CARD, CARD = "croissant.json", "README.md", "card.yaml"
-NPZ = "application/x-npz"
 _REMEDY = "fetch the file again"
 
 
@@ -65,7 +68,8 @@ def write_hub(
         url: Address that the dataset will have; None for the address of its source.
 
     Raises:
-        ArgumentError: If the samples of the dataset do not fit into tables: states of a series, or transformed graphs.
+        ArgumentError: If the samples of the dataset do not fit into tables: transformed graphs, or selected samples of
+            a series.
         StoreError: If the folder holds files, or cannot be written.
         MissingDependency: If ``pyarrow`` is not installed.
     """
@@ -76,6 +80,9 @@ def write_hub(
     try:
         for name in names:
             files += _write_split(splits[name], target, name)
+        if card.series is not None:
+            path = _write_tables(iter([shared_graph_table(card)]), target / "graph" / "graph.parquet")
+            files.append(_described(path, target, "graph", 1, "graph"))
         write_json(target / METADATA, croissant_of(card, files, url=url), sort_keys=False)
         hashes = {name: splits[name].content_hash for name in names}
         write_text(target / DATA_CARD, data_card(card, files, hashes, __version__))
@@ -99,7 +106,8 @@ def hub_reader(of: Any) -> Reader:
     card = card_of(of)
 
     def read(folder: Path) -> Mapping[str, Samples]:
-        return {name: graphs_alone(samples, card) for name, samples in read_hub(folder, card).items()}
+        stored = {name: graphs_alone(samples, card) for name, samples in read_hub(folder, card).items()}
+        return {name: unpacked(card.graph_schema, samples, np.float64) for name, samples in stored.items()}
 
     read.__qualname__ = f"of_{card.address}"  # readers of several datasets are several sources
     return read
@@ -117,31 +125,34 @@ def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
         ArgumentError: If the rows are no graphs of the card.
         MissingDependency: If ``pyarrow`` is not installed.
     """
-    card, place = card_of(of), checked_path("folder", folder).expanduser()
+    card, place = card_of_rows(card_of(of)), checked_path("folder", folder).expanduser()
     rows, hints = _listed(place)
     samples = {path.stem: _read_rows(path, card) for path in rows}
     return samples | {path.stem: replace(samples[path.stem], hints=_read_hints(path)) for path in hints}
 
 
 def _write_split(split: GraphDataset, target: Path, name: str) -> Iterator[HubFile]:
-    import pyarrow.parquet
-
-    path = target / "data" / f"{name}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parts = tables(split, hints=False)
-    first = next(parts)
-    with atomic_path(path) as aside, pyarrow.parquet.ParquetWriter(aside, first.schema) as writer:
-        writer.write_table(first)
-        for part in parts:
-            writer.write_table(part)
-    yield _described(path, target, name, len(split))
+    path = _write_tables(tables(split, hints=False, states=True), target / "data" / f"{name}.parquet")
+    yield _described(path, target, name, split.stored_graphs)
     if split.card.hints:
         path = target / "hints" / f"{name}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
         hints = _hints(split)
         with atomic_path(path) as aside, aside.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **hints.arrays())
-        yield _described(path, target, name, len(split), NPZ)
+        yield _described(path, target, name, len(split), "hints")
+
+
+def _write_tables(parts: Iterator[Any], path: Path) -> Path:
+    import pyarrow.parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = next(parts)
+    with atomic_path(path) as aside, pyarrow.parquet.ParquetWriter(aside, first.schema) as writer:
+        writer.write_table(first)
+        for part in parts:
+            writer.write_table(part)
+    return path
 
 
 def _hints(split: GraphDataset) -> Trajectories:
@@ -152,9 +163,9 @@ def _hints(split: GraphDataset) -> Trajectories:
     return cast(Trajectories, hints.take(np.arange(len(split)) if numbers is None else numbers))
 
 
-def _described(path: Path, target: Path, split: str, samples: int, *encoding: str) -> HubFile:
+def _described(path: Path, target: Path, split: str, samples: int, content: Content = "data") -> HubFile:
     relative = path.relative_to(target).as_posix()
-    return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), *encoding)
+    return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), content)
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -163,21 +174,17 @@ def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
     if not path.is_file():
         raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
     with damage_named(path, remedy=_REMEDY):
-        objects = [
-            (str(one["contentUrl"]), str(one["sha256"]), str(one["encodingFormat"]))
-            for one in read_json(path)["distribution"]
-        ]
-    rows: list[Path] = []
-    hints: list[Path] = []
-    for address, sha256, encoding in objects:
+        objects = [(str(one["contentUrl"]), str(one["sha256"])) for one in read_json(path)["distribution"]]
+    found: dict[str, list[Path]] = {"data": [], "hints": []}
+    for address, sha256 in objects:
         file = folder / address
         if file.resolve().parent.parent != folder.resolve() or not file.is_file():
             raise StoreError(f"{path} names {address!r}, which is no file of the folder; {_REMEDY}")
         digest = file_sha256(file)
         if digest != sha256:
             raise StoreError(f"{file} has the SHA-256 {digest[:12]}..., {METADATA} says {sha256[:12]}...; {_REMEDY}")
-        (hints if encoding == NPZ else rows).append(file)
-    return rows, hints
+        found.setdefault(file.parent.name, []).append(file)
+    return found["data"], found["hints"]
 
 
 def _read_rows(path: Path, card: Card) -> Samples:
@@ -208,7 +215,7 @@ def data_card(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], v
 
 
 def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
-    rows = [{"split": file.split, "path": file.path} for file in files if file.encoding != NPZ]
+    rows = [{"split": file.split, "path": file.path} for file in files if file.content == "data"]
     spdx = card.licence.lower()
     licence = {"license": spdx} if " " not in spdx else {"license": "other"}
     facts = {
@@ -222,7 +229,7 @@ def _front_matter(card: Card, files: Sequence[HubFile]) -> list[str]:
 
 
 def _body(card: Card, files: Sequence[HubFile], hashes: Mapping[str, str], version: str) -> Iterator[str]:
-    rows = [file for file in files if file.encoding != NPZ]
+    rows = [file for file in files if file.content == "data"]
     whole = all(file.samples == card.all_splits[file.split].count for file in rows)
     draw = f", draw {card.data_seed}" if card.data_seed else ""
     yield from (f"# {card.title}", "", card.summary, "")
@@ -242,7 +249,8 @@ def _splits(card: Card, rows: Sequence[HubFile], hashes: Mapping[str, str], *, w
     yield from ("## Splits", "")
     if not whole:
         yield from ("The files hold the first samples of the splits, not whole splits.", "")
-    yield from ("| split | graphs | file | content hash | shift |", "| :-- | --: | :-- | :-- | :-- |")
+    held = "graphs" if card.series is None else "states"
+    yield from (f"| split | {held} | file | content hash | shift |", "| :-- | --: | :-- | :-- | :-- |")
     for file in rows:
         shift = card.all_splits[file.split].shift or ""
         yield f"| {file.split} | {file.samples:,} | `{file.path}` | `{hashes[file.split][:16]}` | {_cell(shift)} |"
@@ -250,20 +258,34 @@ def _splits(card: Card, rows: Sequence[HubFile], hashes: Mapping[str, str], *, w
 
 
 def _columns(card: Card) -> Iterator[str]:
-    notes = ["One row per graph."]
+    notes = ["One row per graph."] if card.series is None else list(_notes_of_series(card, card.series))
+    notes += [
+        f"`{name}` holds (value - offset) / scale; `packed` in `{CARD}` has the offset and the scale of every channel."
+        for name in card.packed
+    ]
     if card.complete:
         notes.append(
             "Graphs are complete: a column of edges has a value per pair (u, v) of n nodes, at place u * n + v."
         )
     if card.hints:
         notes.append("The steps of the algorithms (hints) are in `hints/<split>.npz`, as changes from step to step.")
-    if any(f.kind in (Kind.MASK, Kind.CATEGORICAL) for f in card.stored_features):
+    if any(f.kind in (Kind.MASK, Kind.CATEGORICAL) for f in card_of_rows(card).stored_features):
         notes.append("A mask or a class of -1 is no value.")
     yield from ("## Columns", "", " ".join(notes), "", "| column | shape | meaning |", "| :-- | :-- | :-- |")
-    for name, _, meaning, shape in columns_of(card):
+    for name, _, meaning, shape in columns_of(card_of_rows(card)):
         size = " x ".join("n" if length < 0 else str(length) for length in shape) or "one value"
         yield f"| `{name}` | {size} | {_cell(meaning)} |"
     yield ""
+
+
+def _notes_of_series(card: Card, series: SeriesSpec) -> Iterator[str]:
+    yield "One row per time: a state of the series."
+    later = f"{series.lead} rows later, where `{series.run}` is the same"
+    changes = " and ".join(f"`{name}`, the change of `{source}`" for name, source in series.changes.items())
+    yield f"A sample is a row, and its target is {changes} to the row {later}."
+    fixed = ", ".join(f"`{name}`" for name in series.fixed)
+    yield "All samples have one graph, in `graph/graph.parquet`" + (f" with {fixed}." if fixed else ".")
+    yield "Rows have values of its first nodes."
 
 
 def _floors(card: Card, splits: Iterable[str]) -> Iterator[str]:

@@ -24,8 +24,9 @@ from graphbench.core.files import atomic_path
 from graphbench.core.ragged import offsets
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
+from graphbench.data.batches.series import build_topology
 from graphbench.data.components.file_sources import Reader
-from graphbench.interop.cards import card_of
+from graphbench.interop.cards import card_of, card_of_rows, card_of_shared_graph
 
 if TYPE_CHECKING:
     import pyarrow
@@ -100,19 +101,29 @@ def graphs_alone(samples: Samples, card: Card) -> Samples:
     return replace(samples, values=values)
 
 
-def tables(split: GraphDataset, *, hints: bool = True) -> Iterator[pyarrow.Table]:
+def tables(split: GraphDataset, *, hints: bool = True, states: bool = False) -> Iterator[pyarrow.Table]:
     """Yield the graphs of a split as Arrow tables, one part after the other.
 
     Args:
         split: As for :func:`to_hf`.
         hints: As for :func:`to_hf`.
+        states: Of a series give the stored states, one row per time; False refuses datasets with a series.
 
     Raises:
         ArgumentError: See :func:`to_hf`.
         MissingDependency: If ``pyarrow`` is not installed.
     """
     arrow = _arrow()
-    return (_table(arrow, split.card, part) for part in _parts(split, hints))
+    return (_table(arrow, card_of_rows(split.card), part) for part in _parts(split, hints, states))
+
+
+def shared_graph_table(card: Card) -> pyarrow.Table:
+    """Return the graph that all samples of a card with a series share as an Arrow table of one row.
+
+    Raises:
+        MissingDependency: If ``pyarrow`` is not installed.
+    """
+    return _table(_arrow(), card_of_shared_graph(card), build_topology(card))
 
 
 def samples_of_table(table: Any, card: Card) -> Samples:
@@ -178,7 +189,7 @@ def _library_named(name: str) -> Iterator[None]:
         ) from error
 
 
-def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
+def _parts(split: GraphDataset, hints: bool, states: bool) -> Iterator[Samples]:
     """Yield the graphs of a split in parts.
 
     Raises:
@@ -187,17 +198,22 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
     from graphbench.data.components.domain import representation_of
     from graphbench.data.components.representations import represented
 
-    card = split.card
+    card = card_of_rows(split.card)
     if split.is_changed:
         raise ArgumentError("the split has a transform or pre_transform, which an export would lose; load it without")
-    if card.series is not None:
+    if split.card.series is not None and not states:
         raise ArgumentError(
             f"the samples of {card.address} are pairs of states that share one graph, and rows would repeat them; "
-            "use `graphbench export` or the files of the split"
+            "use write_hub, which writes every state once"
         )
     if card.hints and hints:
         raise ArgumentError(f"{card.address} has hints, which are trajectories and no columns; give hints=False")
     representation, samples, numbers = representation_of(card), split.samples, split.graph_numbers
+    if split.card.series is not None and numbers is not None:
+        raise ArgumentError(
+            f"samples of {card.address} are selected, but its states are exported whole; load the first states with "
+            "Loader(..., limit=...)"
+        )
     ends = _ends(card, samples, numbers)
     for first, last in zip([0, *ends], ends, strict=False):
         chosen = slice(first, last) if numbers is None else numbers[first:last]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graphbench.catalog.schema import Schema
 from graphbench.catalog.series import PackSpec
@@ -31,22 +31,24 @@ def pack(values: NDArray[Any], spec: PackSpec) -> NDArray[np.float16]:
     return packed
 
 
-def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:
-    """Return the values that quantised values stand for, float32 in the same shape."""
+def unpack(packed: NDArray[Any], spec: PackSpec, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+    """Return the values that quantised values stand for, in the same shape; :func:`pack` inverts float64 exactly."""
     offset, scale = columns(spec)
-    values = packed.astype(np.float32)
+    values = packed.astype(dtype)
     if spec.scale:
-        values *= scale.astype(np.float32)
-    values += offset.astype(np.float32)
+        values *= scale.astype(dtype)
+    values += offset.astype(dtype)
     return values
 
 
-def unpacked(schema: Schema, samples: Samples) -> Samples:
+def unpacked(schema: Schema, samples: Samples, dtype: DTypeLike = np.float32) -> Samples:
     """Return samples in which quantised features have their values, as generators return them; in memory."""
     if not schema.packed:
         return samples
     values = {
-        name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values
+        name: unpack(samples.values[name], spec, dtype)
+        for name, spec in schema.packed.items()
+        if name in samples.values
     }
     return replace(samples, values={**samples.values, **values})
 
