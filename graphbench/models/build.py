@@ -18,6 +18,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
+from graphbench.models.cuts import CutDecoder
 from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
 from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
@@ -79,9 +80,10 @@ class Model(TaskModel):
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
         self.read_by_processor = inputs_read(processor, config, features)
         self.marks = _marks(config.readout, features, outputs)
-        self.reads_pooled = config.readout != "marked"
+        self.reads_pooled = config.readout not in ("marked", "cut")
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
-        self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
+        of_graphs = any(f.location is Location.GRAPH for f in outputs)
+        self.reads_graph_token = self.pooling == "cls" and of_graphs and config.readout != "cut"
         inputs = _inputs_read(config, features)
         _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
@@ -94,9 +96,9 @@ class Model(TaskModel):
         if shared is None:
             self.processor: Processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
-        self.decoders = nn.ModuleList(self._decoder(f) for f in outputs)
+        self.decoders = nn.ModuleList(self._decoder(f, features) for f in outputs)
 
-    def _decoder(self, feature: Feature) -> nn.Module:
+    def _decoder(self, feature: Feature, features: Sequence[Feature]) -> nn.Module:
         """Return the decoder of an output."""
         activation, norm = self.config.activation, self.config.decoder_norm
         if feature.location is Location.PAIR:
@@ -104,6 +106,8 @@ class Model(TaskModel):
             return PairDecoder(
                 feature, self.config.hidden, activation, directed=self.directed, norm=norm, scores=scores
             )
+        if self.config.readout == "cut" and feature.location is Location.GRAPH:
+            return CutDecoder(feature, features, self.config.hidden, activation, norm=norm)
         summed = self.sums_nodes and _is_of_graph(feature)
         return Decoder(feature, self._row_width(feature), activation, summed=summed, norm=norm)
 
@@ -150,6 +154,9 @@ class Model(TaskModel):
             if isinstance(decoder, PairDecoder):
                 scores = self._pair_scores(batch) if self.config.pair_scores else None
                 outputs[decoder.feature.name] = decoder(processed.nodes, batch[PAIRS], scores)
+                continue
+            if isinstance(decoder, CutDecoder):
+                outputs[decoder.feature.name] = decoder(processed.nodes, batch, layout)
                 continue
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
@@ -268,7 +275,7 @@ class Model(TaskModel):
         if self.edge_readout is not None:
             found.append(Part("decoders", "readout of edges", self.edge_readout))
         for decoder in self.decoders:
-            assert isinstance(decoder, Decoder | PairDecoder)
+            assert isinstance(decoder, Decoder | PairDecoder | CutDecoder)
             found.append(Part("decoders", named_by([decoder.feature], "decoder"), decoder))
         return distinct(found)
 
@@ -432,7 +439,7 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
         raise ConfigError(f"readout {readout!r} needs an input of the type mask_one, and there is none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
         raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
-    return marks
+    return () if readout == "cut" else marks  # its decoder finds them by itself
 
 
 def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:

@@ -89,7 +89,8 @@ class ModelConfig(ArchitectureConfig):
         readout: How graph-level outputs are read. ``pooled``: from the pooled nodes alone. ``query``: from the pooled
             nodes and the state of every node that a mask_one input marks, concatenated in the card's order.
             ``marked``: from the marked nodes alone, so that no sum over all nodes bypasses the path between the
-            marked nodes.
+            marked nodes. ``cut``: the smallest cut between two marked nodes that potentials of the nodes describe
+            (:class:`graphbench.models.cuts.CutDecoder`).
         inverse_edges: Directed graphs: every arc is also added in reverse, with separate encoders, so that a class
             and its inverse are two classes.
         ignore: Inputs that the model does not read.
@@ -118,7 +119,7 @@ class ModelConfig(ArchitectureConfig):
     degrees: bool = False
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
-    readout: Literal["pooled", "query", "marked"] = "pooled"
+    readout: Literal["pooled", "query", "marked", "cut"] = "pooled"
     inverse_edges: bool = False
     ignore: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
