@@ -19,7 +19,7 @@ from graphbench.models.decoders import Head
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_sum
 
-CUTS = 4
+CUTS = 64
 """Potentials of every node."""
 
 
