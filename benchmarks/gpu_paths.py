@@ -48,6 +48,7 @@ DATASETS = {
 }  # fmt: skip
 OF_MODEL = {  # configurations for some tasks of their domain alone, or whose other tasks take the same code paths
     "algoreas/arcs": ("algoreas/bridges_easy", "algoreas/max_matching_easy"),
+    "algoreas/cuts": ("algoreas/flow_easy",),
     "algoreas/pairs": ("algoreas/mst_easy", "algoreas/topological_sort_easy", "algoreas/flow_easy"),
     "algoreas/pairs_shared": ("algoreas/flow_easy",),
     "algoreas/replicator": ("algoreas/max_clique_easy",),

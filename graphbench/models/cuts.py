@@ -28,7 +28,8 @@ class CutDecoder(nn.Module):
 
     In training the output is the smallest of the bounds of all potentials. When it is scored, the nodes of every graph
     are taken into the cut in the order of their potentials, and the output is the smallest of all these cuts; the first
-    one separates the source from all other nodes, and the last one all other nodes from the sink.
+    one separates the source from all other nodes, and the last one all other nodes from the sink. The gradient is that
+    of the bound in both cases.
     """
 
     def __init__(
@@ -53,17 +54,18 @@ class CutDecoder(nn.Module):
 
     def forward(self, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
         """Return the capacities of cuts, float32 [B], from the states [N, d] of the nodes."""
-        source, sink = (
-            feature_values(batch, mark).reshape(-1, 1).to(nodes.device) > 0 for mark in (self.source, self.sink)
-        )
-        capacity = feature_values(batch, self.capacity).reshape(-1).to(nodes.device)
+        source, sink = (feature_values(batch, mark).reshape(-1, 1) > 0 for mark in (self.source, self.sink))
+        capacity = feature_values(batch, self.capacity).reshape(-1)
         potentials = self.head(nodes).sigmoid()
         potentials = potentials.masked_fill(source, 1.0).masked_fill(sink, 0.0)
-        if self.training:
-            return _bounds(potentials, capacity.float(), layout).amin(1)
+        if self.training or torch.is_grad_enabled():
+            bound = _bounds(potentials, capacity.float(), layout).amin(1)
+            if self.training:
+                return bound
         order = potentials.double().masked_fill(source, 2.0).masked_fill(sink, -1.0)
         cuts = [_smallest_cut(one, capacity.double(), layout) for one in order.unbind(1)]
-        return torch.stack(cuts).amin(0).float()
+        smallest = torch.stack(cuts).amin(0).float()
+        return smallest + (bound - bound.detach()) if torch.is_grad_enabled() else smallest
 
 
 def _bounds(potentials: Tensor, capacity: Tensor, layout: Layout) -> Tensor:
@@ -87,9 +89,8 @@ def _smallest_cut(order: Tensor, capacity: Tensor, layout: Layout) -> Tensor:
     places = torch.empty_like(chosen)
     places[chosen] = torch.arange(len(chosen), device=chosen.device)
     begin, end = places[tails], places[heads]
-    ahead = begin < end
-    change = order.new_zeros(len(order)).index_add(0, begin[ahead], capacity[ahead])
-    change = change.index_add(0, end[ahead], -capacity[ahead])
+    out = capacity.where(begin < end, 0.0)  # of arcs that begin in a set while their ends are outside it
+    change = order.new_zeros(len(order)).index_add(0, begin, out).index_add(0, end, -out)
     values = order[chosen]
     last = torch.ones_like(values, dtype=torch.bool)  # nodes with equal values are taken together, and never all nodes
     last[:-1] = (values[1:] != values[:-1]) & (layout.graph[1:] == layout.graph[:-1])

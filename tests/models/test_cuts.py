@@ -116,9 +116,10 @@ def test_training_lowers_the_bound() -> None:
     begin = float(model(batch)["value"].mean().detach())
     for _ in range(60):
         optimiser.zero_grad()
-        bound = model(batch)["value"].mean()
-        bound.backward()
+        loss = model(batch)["value"].mean()
+        loss.backward()
         optimiser.step()
+    bound = loss.detach()
     flows = [nx.maximum_flow_value(*network(one)) for one in given]
     assert np.mean(flows) - 1e-4 <= float(bound) < begin
     (decoder,) = model.decoders
@@ -140,3 +141,17 @@ def test_training_lowers_the_bound() -> None:
 def test_what_has_no_cut_is_refused(features: dict[str, list[str]], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         build_model(ModelConfig(hidden=8, layers=1, readout="cut"), parse_features(features), directed=False)
+
+
+def test_the_gradient_is_that_of_the_bound_also_when_scored() -> None:
+    model, batch = cut_model(), batch_of(graphs(100))
+    gradients = []
+    for mode in (True, False):
+        model.train(mode).zero_grad()
+        model(model.prepare(batch))["value"].sum().backward()
+        gradients.append([weight.grad.clone() for weight in model.parameters() if weight.grad is not None])
+    for trained, scored in zip(*gradients, strict=True):
+        torch.testing.assert_close(trained, scored)
+    with torch.no_grad():
+        plain = model.eval()(model.prepare(batch))["value"]
+    torch.testing.assert_close(plain, model(model.prepare(batch))["value"].detach())
