@@ -35,7 +35,7 @@ MODELS = {
     "topological_sort": "pairs",
     "max_matching": "arcs",
     "steiner_tree": "pairs",
-    "flow": "pairs",
+    "flow": "cuts",
 }
 Rng = np.random.Generator
 TERMINALS = 3

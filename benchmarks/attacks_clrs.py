@@ -34,7 +34,7 @@ MODELS = {
     "bfs": "mpnn_sizes",
     "bellman_ford": "mpnn_long",
     "dijkstra": "mpnn_long",
-    "mst_prim": "mpnn_long",
+    "mst_prim": "pairs",
     "minimum": "mpnn_long",
     "insertion_sort": "mpnn_long",
     "floyd_warshall": "pairs",
