@@ -94,7 +94,7 @@ def kinds(algorithm: str) -> dict[str, Callable[[int, Rng], list[Arguments]]]:
         return lambda count, rng: sample(algorithm, length, count, int(rng.integers(1 << 31)))
 
     found = {"64 nodes, drawn like the test split": drawn(64)}
-    if algorithm != "floyd_warshall":  # all pairs of 128 nodes take minutes per sample
+    if MODELS[algorithm] != "pairs":  # whose products of matrices take minutes on 128 nodes
         found["128 nodes, drawn like the test split"] = drawn(128)
     for kind, keys in KEYS.items() if len(sample(algorithm, 4, 1, 0)[0][0].shape) == 1 else ():
         found[kind] = lambda count, rng, keys=keys: [(keys(rng),) for _ in range(count)]
