@@ -80,7 +80,7 @@ def _renumbered(graph: Any, rng: Rng) -> Any:
     return nx.relabel_nodes(graph, dict(zip(graph.nodes, rng.permutation(len(graph)).tolist(), strict=True)))
 
 
-def _weigh(graph: nx.Graph, rng: Rng, low: float, high: float) -> nx.Graph:
+def weigh(graph: nx.Graph, rng: Rng, low: float, high: float) -> nx.Graph:
     """Return the renumbered graph with random weights."""
     graph = _renumbered(graph, rng)
     for u, v in graph.edges:
@@ -190,7 +190,7 @@ def _connected(nodes: int, p: float, rng: Rng) -> nx.Graph:
             return graph
 
 
-def _grid(side: int) -> nx.Graph:
+def grid(side: int) -> nx.Graph:
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side))
 
 
@@ -239,9 +239,10 @@ def _random_order(nodes: int, p: float, rng: Rng) -> nx.DiGraph:
     return graph
 
 
-def _tree_and_edge(nodes: int, rng: Rng) -> nx.Graph:
+def tree_and_edges(nodes: int, edges: int, rng: Rng) -> nx.Graph:
+    """Return a random tree and as many further edges as give the graph ``edges`` edges."""
     graph = nx.Graph([(node, int(rng.integers(node))) for node in range(1, nodes)])
-    while graph.number_of_edges() < nodes:
+    while graph.number_of_edges() < edges:
         graph.add_edge(*rng.choice(nodes, 2, replace=False).tolist())
     return graph
 
@@ -249,18 +250,18 @@ def _tree_and_edge(nodes: int, rng: Rng) -> nx.Graph:
 Draw = Callable[[Rng], Case]
 ATTACKS: Mapping[str, Mapping[str, Draw]] = {
     "mst": {
-        "rings of 128 nodes": lambda rng: _spanning(_weigh(nx.cycle_graph(128), rng, 0, 10)),
-        "rings of 512 nodes": lambda rng: _spanning(_weigh(nx.cycle_graph(512), rng, 0, 10)),
-        "grids of 12 x 12 nodes": lambda rng: _spanning(_weigh(_grid(12), rng, 0, 10)),
-        "complete graphs of 64 nodes": lambda rng: _spanning(_weigh(nx.complete_graph(64), rng, 0, 10)),
+        "rings of 128 nodes": lambda rng: _spanning(weigh(nx.cycle_graph(128), rng, 0, 10)),
+        "rings of 512 nodes": lambda rng: _spanning(weigh(nx.cycle_graph(512), rng, 0, 10)),
+        "grids of 12 x 12 nodes": lambda rng: _spanning(weigh(grid(12), rng, 0, 10)),
+        "complete graphs of 64 nodes": lambda rng: _spanning(weigh(nx.complete_graph(64), rng, 0, 10)),
         "random graphs of 128 nodes, weights from 5 to 5.5": lambda rng: _spanning(
-            _weigh(_connected(128, 0.08, rng), rng, 5, 5.5)
+            weigh(_connected(128, 0.08, rng), rng, 5, 5.5)
         ),
         "random graphs of 128 nodes, weights up to 20 (training: 10)": lambda rng: _spanning(
-            _weigh(_connected(128, 0.08, rng), rng, 0, 20)
+            weigh(_connected(128, 0.08, rng), rng, 0, 20)
         ),
         "random graphs of 128 nodes, weights up to 100 (training: 10)": lambda rng: _spanning(
-            _weigh(_connected(128, 0.08, rng), rng, 0, 100)
+            weigh(_connected(128, 0.08, rng), rng, 0, 100)
         ),
     },
     "bridges": {
@@ -269,7 +270,7 @@ ATTACKS: Mapping[str, Mapping[str, Draw]] = {
         "two complete graphs of 20 nodes and a path of 80": lambda rng: _bridges(
             _renumbered(nx.barbell_graph(20, 80), rng)
         ),
-        "trees of 128 nodes and one more edge": lambda rng: _bridges(_renumbered(_tree_and_edge(128, rng), rng)),
+        "trees of 128 nodes and one more edge": lambda rng: _bridges(_renumbered(tree_and_edges(128, 128, rng), rng)),
     },
     "topological_sort": {
         "paths of 128 nodes": lambda rng: _order(nx.path_graph(128, create_using=nx.DiGraph), rng),
@@ -279,23 +280,23 @@ ATTACKS: Mapping[str, Mapping[str, Draw]] = {
         "random orders of 128 nodes, half of the pairs joined": lambda rng: _order(_random_order(128, 0.5, rng), rng),
     },
     "max_matching": {
-        "rings of 128 nodes": lambda rng: _matching(_weigh(nx.cycle_graph(128), rng, 0, 5)),
-        "paths of 512 nodes": lambda rng: _matching(_weigh(nx.path_graph(512), rng, 0, 5)),
-        "grids of 12 x 12 nodes": lambda rng: _matching(_weigh(_grid(12), rng, 0, 5)),
-        "128 nodes with three neighbours each": lambda rng: _matching(_weigh(_regular(128, rng), rng, 0, 5)),
-        "complete graphs of 32 nodes": lambda rng: _matching(_weigh(nx.complete_graph(32), rng, 0, 5)),
+        "rings of 128 nodes": lambda rng: _matching(weigh(nx.cycle_graph(128), rng, 0, 5)),
+        "paths of 512 nodes": lambda rng: _matching(weigh(nx.path_graph(512), rng, 0, 5)),
+        "grids of 12 x 12 nodes": lambda rng: _matching(weigh(grid(12), rng, 0, 5)),
+        "128 nodes with three neighbours each": lambda rng: _matching(weigh(_regular(128, rng), rng, 0, 5)),
+        "complete graphs of 32 nodes": lambda rng: _matching(weigh(nx.complete_graph(32), rng, 0, 5)),
         "complete bipartite graphs of 40 + 40 nodes": lambda rng: _matching(
-            _weigh(nx.complete_bipartite_graph(40, 40), rng, 0, 5)
+            weigh(nx.complete_bipartite_graph(40, 40), rng, 0, 5)
         ),
     },
     "steiner_tree": {
-        "rings of 128 nodes": lambda rng: _steiner(_weigh(nx.cycle_graph(128), rng, 0, 10), rng),
-        "grids of 10 x 10 nodes": lambda rng: _steiner(_weigh(_grid(10), rng, 0, 10), rng),
-        "128 nodes with three neighbours each": lambda rng: _steiner(_weigh(_regular(128, rng), rng, 0, 10), rng),
+        "rings of 128 nodes": lambda rng: _steiner(weigh(nx.cycle_graph(128), rng, 0, 10), rng),
+        "grids of 10 x 10 nodes": lambda rng: _steiner(weigh(grid(10), rng, 0, 10), rng),
+        "128 nodes with three neighbours each": lambda rng: _steiner(weigh(_regular(128, rng), rng, 0, 10), rng),
     },
     "flow": {
         "paths of 32 nodes": lambda rng: _flow(nx.path_graph(32), rng, 0, 31),
-        "grids of 8 x 8 nodes": lambda rng: _flow(_grid(8), rng, 9, 54),
+        "grids of 8 x 8 nodes": lambda rng: _flow(grid(8), rng, 9, 54),
         "random graphs of 64 nodes": lambda rng: _flow(_connected(64, 0.25, rng), rng, 0, 63),
         "two random graphs of 8 nodes, joined by 3 edges": lambda rng: _flow(_halves(16, 0.5, 3, rng), rng, 0, 15),
         "two random graphs of 32 nodes, joined by 3 edges": lambda rng: _flow(_halves(64, 0.25, 3, rng), rng, 0, 63),
@@ -327,11 +328,16 @@ def _predicted(task: str, data: Data) -> np.ndarray:
     return values > 0 if card.metrics.primary == "f1" else values
 
 
+def rng_of(name: str) -> Rng:
+    """Return random numbers that follow from the name of what is drawn."""
+    return np.random.default_rng(np.random.SeedSequence([ord(letter) for letter in name]))
+
+
 def attack(task: str, kind: str, count: int) -> Row:
     """Return the scores of a task's model and of its rule on ``count`` graphs of one kind."""
     metric = _card(task).metrics.primary
     score = {"f1": f1_score, "mae": mean_absolute_error}[metric]
-    rng = np.random.default_rng(np.random.SeedSequence([ord(letter) for letter in f"{task} {kind}"]))
+    rng = rng_of(f"{task} {kind}")
     cases = [ATTACKS[task][kind](rng) for _ in range(count)]
     labels = np.concatenate([case.label for case in cases])
     ours = float(score(labels, np.concatenate([_predicted(task, case.data) for case in cases])))

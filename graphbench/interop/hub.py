@@ -132,7 +132,7 @@ def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
 
 
 def _write_split(split: GraphDataset, target: Path, name: str) -> Iterator[HubFile]:
-    path = _write_tables(tables(split, hints=False, states=True), target / "data" / f"{name}.parquet")
+    path = _write_tables(tables(split, hints=False), target / "data" / f"{name}.parquet")
     yield _described(path, target, name, split.stored_graphs)
     if split.card.hints:
         path = target / "hints" / f"{name}.npz"
@@ -175,7 +175,7 @@ def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
         raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
     with damage_named(path, remedy=_REMEDY):
         objects = [(str(one["contentUrl"]), str(one["sha256"])) for one in read_json(path)["distribution"]]
-    found: dict[str, list[Path]] = {"data": [], "hints": []}
+    files: dict[str, list[Path]] = {"data": [], "hints": []}
     for address, sha256 in objects:
         file = folder / address
         if file.resolve().parent.parent != folder.resolve() or not file.is_file():
@@ -183,8 +183,8 @@ def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
         digest = file_sha256(file)
         if digest != sha256:
             raise StoreError(f"{file} has the SHA-256 {digest[:12]}..., {METADATA} says {sha256[:12]}...; {_REMEDY}")
-        found.setdefault(file.parent.name, []).append(file)
-    return found["data"], found["hints"]
+        files.setdefault(file.parent.name, []).append(file)
+    return files["data"], files["hints"]
 
 
 def _read_rows(path: Path, card: Card) -> Samples:
@@ -258,7 +258,7 @@ def _splits(card: Card, rows: Sequence[HubFile], hashes: Mapping[str, str], *, w
 
 
 def _columns(card: Card) -> Iterator[str]:
-    notes = ["One row per graph."] if card.series is None else list(_notes_of_series(card, card.series))
+    notes = ["One row per graph."] if card.series is None else list(_notes_of_series(card.series))
     notes += [
         f"`{name}` holds (value - offset) / scale; `packed` in `{CARD}` has the offset and the scale of every channel."
         for name in card.packed
@@ -278,7 +278,7 @@ def _columns(card: Card) -> Iterator[str]:
     yield ""
 
 
-def _notes_of_series(card: Card, series: SeriesSpec) -> Iterator[str]:
+def _notes_of_series(series: SeriesSpec) -> Iterator[str]:
     yield "One row per time: a state of the series."
     later = f"{series.lead} rows later, where `{series.run}` is the same"
     changes = " and ".join(f"`{name}`, the change of `{source}`" for name, source in series.changes.items())

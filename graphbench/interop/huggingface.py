@@ -54,6 +54,11 @@ def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = 
     """
     library, arrow = _libraries()
     card = split.card
+    if card.series is not None:
+        raise ArgumentError(
+            f"the samples of {card.address} are pairs of states that share one graph, and rows would repeat them; "
+            "use write_hub, which writes every state once"
+        )
     parts = tables(split, hints=hints)
     if file is None:
         table = arrow.concat_tables(list(parts))
@@ -101,20 +106,19 @@ def graphs_alone(samples: Samples, card: Card) -> Samples:
     return replace(samples, values=values)
 
 
-def tables(split: GraphDataset, *, hints: bool = True, states: bool = False) -> Iterator[pyarrow.Table]:
-    """Yield the graphs of a split as Arrow tables, one part after the other.
+def tables(split: GraphDataset, *, hints: bool = True) -> Iterator[pyarrow.Table]:
+    """Yield the graphs of a split as Arrow tables, one part after the other; of a series the states, one row per time.
 
     Args:
         split: As for :func:`to_hf`.
         hints: As for :func:`to_hf`.
-        states: Of a series give the stored states, one row per time; False refuses datasets with a series.
 
     Raises:
-        ArgumentError: See :func:`to_hf`.
+        ArgumentError: If the split has transforms, hints that are not left out, or a selection of samples of a series.
         MissingDependency: If ``pyarrow`` is not installed.
     """
     arrow = _arrow()
-    return (_table(arrow, card_of_rows(split.card), part) for part in _parts(split, hints, states))
+    return (_table(arrow, card_of_rows(split.card), part) for part in _parts(split, hints))
 
 
 def shared_graph_table(card: Card) -> pyarrow.Table:
@@ -189,11 +193,11 @@ def _library_named(name: str) -> Iterator[None]:
         ) from error
 
 
-def _parts(split: GraphDataset, hints: bool, states: bool) -> Iterator[Samples]:
+def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
     """Yield the graphs of a split in parts.
 
     Raises:
-        ArgumentError: See :func:`to_hf`.
+        ArgumentError: See :func:`tables`.
     """
     from graphbench.data.components.domain import representation_of
     from graphbench.data.components.representations import represented
@@ -201,11 +205,6 @@ def _parts(split: GraphDataset, hints: bool, states: bool) -> Iterator[Samples]:
     card = card_of_rows(split.card)
     if split.is_changed:
         raise ArgumentError("the split has a transform or pre_transform, which an export would lose; load it without")
-    if split.card.series is not None and not states:
-        raise ArgumentError(
-            f"the samples of {card.address} are pairs of states that share one graph, and rows would repeat them; "
-            "use write_hub, which writes every state once"
-        )
     if card.hints and hints:
         raise ArgumentError(f"{card.address} has hints, which are trajectories and no columns; give hints=False")
     representation, samples, numbers = representation_of(card), split.samples, split.graph_numbers

@@ -82,8 +82,7 @@ class Model(TaskModel):
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout not in ("marked", "cut")
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
-        of_graphs = any(f.location is Location.GRAPH for f in outputs)
-        self.reads_graph_token = self.pooling == "cls" and of_graphs and config.readout != "cut"
+        self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
         inputs = _inputs_read(config, features)
         _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
@@ -439,7 +438,7 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
         raise ConfigError(f"readout {readout!r} needs an input of the type mask_one, and there is none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
         raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
-    return () if readout == "cut" else marks  # its decoder finds them by itself
+    return () if readout == "cut" else marks  # the decoder of cuts reads the marks from the batch
 
 
 def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:

@@ -28,8 +28,8 @@ class CutDecoder(nn.Module):
 
     In training the output is the smallest of the bounds of all potentials. When it is scored, the nodes of every graph
     are taken into the cut in the order of their potentials, and the output is the smallest of all these cuts; the first
-    one separates the source from all other nodes, and the last one all other nodes from the sink. The gradient is that
-    of the bound in both cases.
+    one separates the source from all other nodes, and the last one all other nodes from the sink. In both cases the
+    gradient is the gradient of the bound.
     """
 
     def __init__(
@@ -58,21 +58,22 @@ class CutDecoder(nn.Module):
         capacity = feature_values(batch, self.capacity).reshape(-1)
         potentials = self.head(nodes).sigmoid()
         potentials = potentials.masked_fill(source, 1.0).masked_fill(sink, 0.0)
-        if self.training or torch.is_grad_enabled():
-            bound = _bounds(potentials, capacity.float(), layout).amin(1)
-            if self.training:
-                return bound
+        if self.training:
+            return _smallest_bound(potentials, capacity, layout)
         order = potentials.double().masked_fill(source, 2.0).masked_fill(sink, -1.0)
         cuts = [_smallest_cut(one, capacity.double(), layout) for one in order.unbind(1)]
         smallest = torch.stack(cuts).amin(0).float()
-        return smallest + (bound - bound.detach()) if torch.is_grad_enabled() else smallest
+        if torch.is_grad_enabled():
+            bound = _smallest_bound(potentials, capacity, layout)
+            smallest = smallest + (bound - bound.detach())
+        return smallest
 
 
-def _bounds(potentials: Tensor, capacity: Tensor, layout: Layout) -> Tensor:
-    """Return the bounds [B, K] that potentials [N, K] give."""
+def _smallest_bound(potentials: Tensor, capacity: Tensor, layout: Layout) -> Tensor:
+    """Return the smallest of the bounds that the columns of potentials [N, K] give, float32 [B]."""
     tails, heads = layout.edge_index
     falls = (potentials.index_select(0, tails) - potentials.index_select(0, heads)).relu()
-    return segment_sum(falls * capacity.unsqueeze(1), layout.graph[tails], layout.num_graphs)
+    return segment_sum(falls * capacity.float().unsqueeze(1), layout.graph[tails], layout.num_graphs).amin(1)
 
 
 def _smallest_cut(order: Tensor, capacity: Tensor, layout: Layout) -> Tensor:

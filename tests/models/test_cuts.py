@@ -14,7 +14,7 @@ from graphbench.catalog.features import parse_features
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import Model, build_model
 from graphbench.models.config import ModelConfig
-from graphbench.models.cuts import CutDecoder, _bounds, _smallest_cut
+from graphbench.models.cuts import CutDecoder, _smallest_bound, _smallest_cut
 from graphbench.models.graphs import Layout
 
 from .conftest import TASKS, batch_of, graph, small_model
@@ -91,7 +91,7 @@ def test_the_potentials_of_a_smallest_cut_give_the_maximum_flow() -> None:
         flow, (side, _) = nx.minimum_cut(arcs, source, sink)
         potentials = torch.tensor([[float(node in side)] for node in range(one.num_nodes)])
         layout = Layout.of(batch_of([one]), directed=False)
-        assert float(_bounds(potentials, one.capacity, layout)) == pytest.approx(flow, rel=1e-5)
+        assert float(_smallest_bound(potentials, one.capacity, layout)) == pytest.approx(flow, rel=1e-5)
         order = potentials[:, 0].double()
         order[source], order[sink] = 2.0, -1.0
         assert float(_smallest_cut(order, one.capacity.double(), layout)) == pytest.approx(flow, rel=1e-5)

@@ -89,4 +89,4 @@ def test_what_is_no_whole_series_is_refused(load):
     with pytest.raises(ArgumentError, match="use write_hub"):
         to_hf(splits.val)
     with pytest.raises(ArgumentError, match="exported whole"):
-        list(hub.tables(splits.train[[0, 2]], states=True))
+        list(hub.tables(splits.train[[0, 2]]))
