@@ -17,6 +17,8 @@ from graphbench.models.builder.config import BuilderModelConfig, SpellerModelCon
 from graphbench.models.config import ModelConfig
 from graphbench.models.epistemic.config import EpistemicModelConfig
 from graphbench.models.language_config import TextModelConfig
+from graphbench.models.search.config import SearchModelConfig
+from graphbench.models.stepwise.config import StepwiseModelConfig
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.trajectory.config import TrajectoryModelConfig
@@ -41,8 +43,8 @@ class Architecture:
         config: The schema of the model section, with an attribute ``estimated_size`` if its models may be large.
         build: Takes a configuration and the tasks (task id -> properties of the task), and returns a model initialised
             from torch's generator. It raises ``ConfigError`` for tasks that the model cannot serve.
-        learner: The learner that trains the models: ``torch``, ``tabular``, or ``module:Class`` of another
-            ``LearnerClass``.
+        learner: The learner that trains the models: ``torch``, ``tabular``, ``search`` (nothing is trained), or
+            ``module:Class`` of another ``LearnerClass``.
         has_steps: Whether the models are trained in optimizer steps, which are then the budget of a search. The budget
             of other models is the number of training samples.
         complete: Returns the configuration completed with values from the training data, for example a vocabulary. It
@@ -159,6 +161,18 @@ def _completed_story(
     return completed(config, features, next(iter(batches.values())))
 
 
+def _search(config: SearchModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.search.model import SearchModel
+
+    return SearchModel(config, _only(config.kind, tasks))
+
+
+def _stepwise(config: StepwiseModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.stepwise.model import StepwiseModel
+
+    return StepwiseModel(config, _only(config.kind, tasks))
+
+
 def _epistemic(config: EpistemicModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.epistemic.model import EpistemicModel
 
@@ -220,7 +234,9 @@ register_architecture(Architecture("trajectory", TrajectoryModelConfig, _traject
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
 register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic))
+register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise))
 register_architecture(Architecture("builder", BuilderModelConfig, _builder))
 register_architecture(Architecture("speller", SpellerModelConfig, _speller))
+register_architecture(Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False))
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
 register_architecture(Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False))

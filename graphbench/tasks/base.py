@@ -70,7 +70,6 @@ class Task(ABC):
         samples: The noun for samples, in the plural.
         floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
-        unlabelled: Splits that training uses without labels.
         several_processes: Whether several processes can share the batches of a training run.
         reads_training: Whether scores refer to facts of the training split, such as the mean cost of an algorithm on
             it; see :meth:`training_facts`.
@@ -93,7 +92,6 @@ class Task(ABC):
     samples: ClassVar[str] = "graphs"
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     follows_rules: ClassVar[bool] = False
-    unlabelled: ClassVar[tuple[str, ...]] = ()
     several_processes: ClassVar[bool] = True
     reads_training: ClassVar[bool] = False
     validation_seed: ClassVar[int] = 0
@@ -194,6 +192,11 @@ class Task(ABC):
     def splits_for(self, role: str) -> list[str]:
         """Return the splits that may be used as ``train`` or ``val``, such as ``val`` and ``val_large``."""
         return [name for name in self.card.all_splits if name == role or name.startswith(f"{role}_")]
+
+    @property
+    def unlabelled(self) -> tuple[str, ...]:
+        """Splits that training uses without labels: none."""
+        return ()
 
     def is_stored(self, split: str) -> bool:
         """Return whether a split lies in a file; others are drawn while training."""

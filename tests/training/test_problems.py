@@ -153,3 +153,60 @@ def test_decoding_is_part_of_the_run(options, tmp_path):
     assert evaluate_model(model, test)["set_size"] <= again["test"]["set_size"]
     with pytest.raises(DecodingError, match="restart"):
         evaluate_model(model, test, task_options={"decoding": {"restart": 3}})
+
+
+def config_at(path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_search_is_scored_and_recorded_as_untrained(options, tmp_path):
+    model = config_at(tmp_path / "annealing.yaml", "model: {kind: search, method: annealing, options: {sweeps: 50}}")
+    result = train(**{**options, "model": model})
+    record = result.record
+    assert record.steps is None and record.parameters == 0 and record.wall_seconds == record.cpu_seconds == 0.0
+    assert "nothing was trained" in record.notes
+    test = Loader("co/toy:mis", root=options["root"], workers=1).load(())["test"]
+    optimum = sum(float(batch.mis_value.sum()) for batch in test.batches(50)) / len(test)
+    assert record.scores["test"]["set_size"] == pytest.approx(optimum)  # small graphs
+    again = evaluate_run(options["output"], "test", root=options["root"], progress=False)
+    assert again["test"]["set_size"] == record.scores["test"]["set_size"]
+    with pytest.raises(ConfigError, match=r"annealing is fitted without steps and has no training\.lr"):
+        train(**{**options, "model": model, "output": tmp_path / "other"}, overrides={"training.lr": 0.1})
+    with pytest.raises(ConfigError, match=r"no search 'tabu'; it has greedy, annealing, langevin, solver"):
+        train(**{**options, "model": model, "output": tmp_path / "other"}, overrides={"model.method": "tabu"})
+
+
+STEPWISE = """
+model: {kind: stepwise, processor: gin, layers: 2, hidden: 16, dropout: 0.0, degrees: true, input_network: false,
+        positional: {type: none}, rounds: 4, repairs: 4}
+training: {steps: 30, batch_size: 8, lr: 0.01, weight_decay: 0.0}
+"""
+
+
+def test_a_stepwise_model_learns_without_labels_and_solves(options, tmp_path):
+    result = train(**{**options, "model": config_at(tmp_path / "stepwise.yaml", STEPWISE)})
+    folder = options["root"] / "co" / "toy"
+    assert sorted(path.name for path in folder.glob("*/labels-mis-*/*.h5")) == ["test.h5", "val.h5"]
+    plain = train(**{**options, "output": tmp_path / "plain"}, steps=30)
+    assert result.record.scores["test"]["set_size"] >= plain.record.scores["test"]["set_size"]
+    again = evaluate_run(options["output"], "test", root=options["root"], progress=False)
+    assert again["test"]["set_size"] == result.record.scores["test"]["set_size"]
+
+
+def test_an_imitation_reads_the_labels_of_the_training_split(options, tmp_path):
+    model = config_at(tmp_path / "stepwise.yaml", STEPWISE)
+    changes = {"model.teacher": "labels", "training.task.imitation": True}
+    result = train(**{**options, "model": model}, overrides=changes)
+    folder = options["root"] / "co" / "toy"
+    assert sorted(path.name for path in folder.glob("*/labels-mis-*/*.h5")) == ["test.h5", "train.h5", "val.h5"]
+    first = train(**{**options, "model": model, "output": tmp_path / "first"}, overrides=changes, steps=2)
+    splits = Loader("co/toy:mis", root=options["root"], workers=1).load(())
+    batch, of_first, of_last = next(iter(splits.test.batches(50))), first.model.eval(), result.model.eval()
+    loss = task_of(splits.test.card, {"imitation": True}).losses
+    assert loss(of_last(batch), batch)["mis"] < loss(of_first(batch), batch)["mis"]
+    shared = {**options, "model": model, "output": tmp_path / "other"}
+    with pytest.raises(ConfigError, match=r"surrogate.*but imitation is set"):
+        train(**shared, overrides={**changes, "training.task.surrogate.beta": 2.0})
+    with pytest.raises(ConfigError, match="the training data have no mis"):
+        train(**shared, overrides={"model.teacher": "labels"})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.errors import DecodingError
+from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.core.suggestions import closest
 
 Array = NDArray[Any]
@@ -34,6 +34,8 @@ class Problem:
         value: Field of the graphs with the objective of the best known solution; -1 where a graph has none.
         bound: Field with the proved bound of the objective; -1 where a graph has none.
         fields: Further fields of a batch that :attr:`checked` uses if the batch has them.
+        searches: Method -> ``(graphs, seed, **options) -> solution``: searches that learn nothing; the defaults of
+            their keyword arguments are the defaults of their options.
         checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;
             int64 ``[2, E]``; and the named fields that the batch has. Raises ``DecodingError`` for graphs on
             which the problem is not defined.
@@ -57,6 +59,7 @@ class Problem:
     objectives: Callable[[Any, Array], NDArray[np.int64]]
     surrogate: str | None = None
     fields: tuple[str, ...] = ()
+    searches: Mapping[str, Callable[..., NDArray[np.int32]]] = field(default_factory=dict)
 
     @property
     def short_name(self) -> str:
@@ -79,3 +82,29 @@ class Problem:
             hint = closest(unknown[0], self.options) or f"; it has {', '.join(self.options)}"
             raise DecodingError(f"the decoder of {self.short_name} has no option {unknown[0]!r}{hint}")
         self.check_options(**options)
+
+    def search(self, method: str, options: Mapping[str, Any]) -> Callable[..., NDArray[np.int32]]:
+        """Return a search of the problem.
+
+        Args:
+            method: Its name.
+            options: Options for it, which are checked: whole numbers from 1 on where the default is one, and numbers
+                above 0 elsewhere.
+
+        Raises:
+            ConfigError: If the problem has no such search, or the search no such option or value.
+        """
+        if method not in self.searches:
+            hint = closest(method, self.searches) or f"; it has {', '.join(self.searches) or 'none'}"
+            raise ConfigError(f"the problem {self.short_name} has no search {method!r}{hint}")
+        chosen = self.searches[method]
+        defaults: Mapping[str, Any] = getattr(chosen, "__kwdefaults__", None) or {}
+        for name, value in options.items():
+            if name not in defaults:
+                hint = closest(name, defaults) or f"; it has {', '.join(defaults) or 'none'}"
+                raise ConfigError(f"the search {method} of {self.short_name} has no option {name!r}{hint}")
+            whole = isinstance(defaults[name], int)
+            if isinstance(value, bool) or not 0 < value < float("inf") or (whole and value != int(value)):
+                wanted = "a whole number from 1 on" if whole else "a number above 0"
+                raise ConfigError(f"model.options.{name} is {value!r}; give {wanted}")
+        return chosen

@@ -13,6 +13,7 @@ from graphbench.data.components.problems import Problem
 from graphbench.domains.co.decoding import check_options, decode_colourings, decode_cuts, decode_independent_sets
 from graphbench.domains.co.decoding_checks import colour_counts, cut_sizes, set_sizes
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
+from graphbench.domains.co.searches import SEARCHES
 
 _WEIGHTS = ("edge_weight", "edge_attr", "weight")
 
@@ -65,6 +66,7 @@ def _problem(
         objectives=objectives,
         surrogate=surrogate,
         fields=_WEIGHTS,
+        searches=SEARCHES[name],
     )
 
 

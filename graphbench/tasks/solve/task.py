@@ -48,11 +48,14 @@ class SolveTrainOptions(StrictModel):
     Attributes:
         surrogate: Options of the loss without targets, such as ``beta`` or ``weight``
             (``graphbench.models.surrogates``).
+        imitation: Whether the model learns the solutions in the labels, item by item, in place of the loss without
+            targets; labels of the training split are then computed.
         decoding: Options of the decoder, which turns scores into solutions wherever they are scored, such as
             ``local_search`` or ``restarts`` (``graphbench.domains.co.decoding``).
     """
 
     surrogate: dict[str, float] = Field(default_factory=dict)
+    imitation: bool = False
     decoding: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("decoding", mode="before")
@@ -74,7 +77,6 @@ class SolveTask(Task):
     train_options: SolveTrainOptions
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     floor_predictors: ClassVar[str] = "simple rules"
-    unlabelled: ClassVar[tuple[str, ...]] = ("train",)
 
     def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
         """Prepare the task.
@@ -90,8 +92,18 @@ class SolveTask(Task):
         """
         super().__init__(card, train_options)
         self.evaluator()
+        if self.train_options.surrogate and self.train_options.imitation:
+            raise ConfigError(
+                "training.task has options of the loss without targets (surrogate), but imitation is set, which does "
+                "not use it; leave one of the two out"
+            )
         if self.train_options.surrogate:
             self._surrogate_loss()
+
+    @property
+    def unlabelled(self) -> tuple[str, ...]:
+        """The training split, unless the model imitates its labels."""
+        return () if self.train_options.imitation else ("train",)
 
     @classmethod
     def options_of_evaluator(cls, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,12 +135,20 @@ class SolveTask(Task):
         return surrogate_of(self.problem.surrogate, self.train_options.surrogate)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
-        """Return the problem's loss without targets, averaged over the graphs of the batch."""
+        """Return the problem's loss without targets, averaged over graphs, or the loss of an imitation, over nodes."""
         name = self.card.outputs[0].name
+        if self.train_options.imitation:
+            from graphbench.models.losses import losses
+
+            return losses(outputs, batch, self.card.features)
         return {name: self._surrogate_loss()(outputs[name], batch)}
 
     def loss_weights(self, batch: Any) -> dict[str, Any]:
-        """Return the number of graphs."""
+        """Return the number of graphs, or of nodes in an imitation."""
+        if self.train_options.imitation:
+            from graphbench.models.losses import loss_weights
+
+            return loss_weights(batch, self.card.features)
         return {self.card.outputs[0].name: int(batch.num_graphs)}
 
     def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:

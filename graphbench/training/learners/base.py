@@ -8,8 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from graphbench.core.errors import ConfigError
 from graphbench.models.registry import architecture
 from graphbench.training.fidelity import SAMPLES, STEPS, Fidelity
+from graphbench.training.overrides import flat
+from graphbench.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     import torch
@@ -157,8 +160,28 @@ class LearnerClass(Protocol):
         ...
 
 
+_USED_WITHOUT_STEPS = {
+    f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")
+}
+_DECODING = "training.task."  # how predictions are scored
+
+
+def require_no_steps(config: RunConfig) -> None:
+    """Refuse settings of training that have no meaning without steps.
+
+    Raises:
+        ConfigError: If one differs from its default.
+    """
+    values, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
+    wrong = [f"training.{key}" for key, value in values.items() if value != plain.get(key)]
+    unread = [key for key in wrong if key not in _USED_WITHOUT_STEPS and not key.startswith(_DECODING)]
+    if unread:
+        raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
+
+
 _LEARNERS = {
     "torch": "graphbench.training.learners.torch_learner:TorchLearner",
+    "search": "graphbench.training.learners.search:SearchLearner",
     "tabular": "graphbench.training.learners.tabular:TabularLearner",
 }
 

@@ -26,17 +26,13 @@ from graphbench.training.checkpoint import RUN, require_fingerprint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
 from graphbench.training.folders import stated_settings
-from graphbench.training.learners.base import FitSummary
+from graphbench.training.learners.base import FitSummary, require_no_steps
 from graphbench.training.learners.torch_learner import TorchPredictor
-from graphbench.training.overrides import flat
 from graphbench.training.recording import peak_memory_bytes
-from graphbench.training.settings import TrainingConfig
 
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _READING_BATCH = 1024
-_USED_SETTINGS = {f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")}
-_DECODING = "training.task."  # how predictions are scored
 
 
 class TabularLearner(TorchPredictor):
@@ -46,7 +42,7 @@ class TabularLearner(TorchPredictor):
     started = ""
 
     def __init__(self, context: RunContext) -> None:
-        _require_settings(context.config)
+        require_no_steps(context.config)
         if context.world.size > 1:
             raise ConfigError(
                 f"tabular models are fitted by one process, not {context.world.size}; run without torchrun"
@@ -149,19 +145,6 @@ def _built(config: RunConfig, cards: dict[str, Card]) -> TabularModel | Selector
     model = build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
     assert isinstance(model, (TabularModel, SelectorModel))
     return model
-
-
-def _require_settings(config: RunConfig) -> None:
-    """Refuse settings of training that have no meaning without steps.
-
-    Raises:
-        ConfigError: If one differs from its default.
-    """
-    values, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
-    wrong = [f"training.{key}" for key, value in values.items() if value != plain.get(key)]
-    unread = [key for key in wrong if key not in _USED_SETTINGS and not key.startswith(_DECODING)]
-    if unread:
-        raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
 
 
 def _write(folder: Path, model: TabularModel | SelectorModel, facts: dict[str, Any]) -> None:

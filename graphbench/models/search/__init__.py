@@ -1,0 +1,1 @@
+"""Searches that learn nothing, as rows beside trained models."""

@@ -1,0 +1,305 @@
+"""Partial solutions of combinatorial problems: what is decided, what follows for the other nodes, and the next steps.
+
+================  ==========================================  =========================================================
+problem           a node is decided when                      what the network reads of the undecided nodes
+================  ==========================================  =========================================================
+independent_set   it is in the set, or a neighbour is         the graph that they induce: a set of it may be added
+max_cut           it has a side                               this graph, and how many decided neighbours have each side
+coloring          it has a colour                             this graph, and which nodes may have the present colour:
+                                                              colours are filled one after the other
+================  ==========================================  =========================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from graphbench.catalog.features import Feature
+from graphbench.core.errors import ConfigError
+from graphbench.models.arcs import occurrences
+from graphbench.models.graphs import segment_sum
+from graphbench.models.stepwise.residual import Residual, ranks_within
+
+CERTAIN = 20.0
+"""Logit of a decision: its probability is 1 within 1e-8."""
+
+
+class PartialSolutions(ABC):
+    """The partial solutions of the graphs of a batch, one per graph.
+
+    Attributes:
+        features: Inputs of undecided nodes that a network reads beside the graph that these nodes induce.
+        edge_index: int64 [2, E], both directions of every edge.
+        graph: int64 [N], the graph of each node.
+        num_graphs: Number of graphs.
+        classes: Number of values that a decision can have, the classes of the output.
+        state: int64 [N], the decisions; ``UNDECIDED`` for nodes that have none.
+    """
+
+    features: ClassVar[tuple[Feature, ...]] = ()
+    UNDECIDED: ClassVar[int] = -1
+
+    def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
+        self.edge_index, self.graph, self.num_graphs, self.classes = edge_index, graph, num_graphs, classes
+        self.state = torch.full_like(graph, self.UNDECIDED)
+
+    def copy(self) -> Self:
+        """Return a copy with its own decisions."""
+        copied = copy(self)
+        copied.state = self.state.clone()
+        return copied
+
+    def undecided(self) -> Residual:
+        """Return the undecided nodes, and the graphs that they induce."""
+        return Residual.whole(self.edge_index, self.graph, self.num_graphs).narrowed(self.state == self.UNDECIDED)
+
+    def take(self, other: Self, graphs: Tensor) -> None:
+        """Take the decisions of some graphs, bool [G], from other solutions of the same batch."""
+        self.state = torch.where(graphs[self.graph], other.state, self.state)
+
+    def inputs(self, left: Residual) -> Mapping[str, Tensor]:
+        """Return the values of :attr:`features` of the undecided nodes."""
+        return {}
+
+    def logits(self, left: Residual, scores: Tensor) -> Tensor:
+        """Return the logits of all nodes: from the scores of the undecided ones, and ±``CERTAIN`` for decisions.
+
+        They have the shape of the task's output: [N] for a mask, the logits of 1, and [N, K] for K classes.
+        """
+        certain = torch.where(self.state == 1, CERTAIN, -CERTAIN).to(scores.dtype)
+        return certain.index_copy(0, left.nodes, scores)
+
+    def final(self, state: Tensor) -> Tensor:
+        """Return scores that decode to decisions of all nodes, int64 [N]; they have the shape of the output."""
+        return torch.where(state == 1, 1.0, -1.0)
+
+    @abstractmethod
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Decide at least one undecided node of every graph that has any.
+
+        Args:
+            left: The undecided nodes.
+            scores: Their scores, [n], without a gradient.
+            rounds_left: Number of rounds in which all nodes should be decided, this one included; 1 where it has
+                passed.
+        """
+
+    @abstractmethod
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Decide some nodes, bool [N], as a solution does, [N] as the data has it."""
+
+    @abstractmethod
+    def take_back(self, chosen: Tensor) -> None:
+        """Make decisions on some nodes, bool [N], undone, with all that followed from them."""
+
+    @abstractmethod
+    def values(self) -> Tensor:
+        """Return the objective of every graph's decisions, int64 [G]; larger is better."""
+
+
+class IndependentSets(PartialSolutions):
+    """Independent sets: 1 for a member, 0 for a node with a member beside it."""
+
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Let nodes join the set whose scores are above those of all undecided neighbours, the highest scores first."""
+        joining = _best_peaks(left, scores, torch.ones_like(left.graph, dtype=torch.bool), 1 / rounds_left)
+        tails, heads = left.edge_index
+        self.state[left.nodes[heads[joining[tails]]]] = 0
+        self.state[left.nodes[joining]] = 1
+
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Let chosen nodes of a set join."""
+        self.state[(solution.reshape(-1) > 0) & chosen] = 1
+        self._block()
+
+    def take_back(self, chosen: Tensor) -> None:
+        """Take chosen members out of the set."""
+        members = (self.state == 1) & ~chosen
+        self.state = torch.where(members, 1, self.UNDECIDED)
+        self._block()
+
+    def values(self) -> Tensor:
+        """Return the sizes of the sets."""
+        return segment_sum((self.state == 1).long(), self.graph, self.num_graphs)
+
+    def _block(self) -> None:
+        tails, heads = self.edge_index
+        self.state[heads[self.state[tails] == 1]] = 0
+
+
+_PULL = Feature.parse("pull", ("input", "node", "scalar(2)"))
+
+
+class Cuts(PartialSolutions):
+    """Cuts: the side of a node, 0 or 1. The first decision of a graph is side 0 for a node of the highest degree."""
+
+    features: ClassVar[tuple[Feature, ...]] = (_PULL,)
+
+    def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
+        super().__init__(edge_index, graph, num_graphs, classes)
+        degrees = occurrences(edge_index[0], graph.numel())
+        self.state[ranks_within(degrees.double(), graph, num_graphs) == 0] = 0
+
+    def inputs(self, left: Residual) -> Mapping[str, Tensor]:
+        """Return ``pull``, float32 [n, 2]: log(1 + number) of the neighbours on side 0 and on side 1."""
+        tails, heads = self.edge_index
+        sides = torch.stack([self.state == 0, self.state == 1], dim=1).float()
+        counts = segment_sum(sides[tails], heads, self.graph.numel())
+        return {_PULL.name: torch.log1p(counts[left.nodes])}
+
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Give the nodes of the most certain scores their sides."""
+        count = occurrences(left.graph, left.num_graphs)
+        rank = ranks_within(scores.abs(), left.graph, left.num_graphs)
+        chosen = rank < torch.ceil(count / rounds_left)[left.graph]
+        self.state[left.nodes[chosen]] = (scores[chosen] > 0).long()
+
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Give chosen nodes the sides of a cut, which is turned so that the first decision is on side 0."""
+        sides = (solution.reshape(-1) > 0).long()
+        anchor = self.state == 0
+        turned = segment_sum(sides * anchor, self.graph, self.num_graphs)[self.graph]
+        self.state = torch.where(chosen, sides ^ turned, self.state)
+
+    def take_back(self, chosen: Tensor) -> None:
+        """Make chosen nodes undecided."""
+        self.state = torch.where(chosen, self.UNDECIDED, self.state)
+
+    def values(self) -> Tensor:
+        """Return the numbers of edges between the sides."""
+        tails, heads = self.edge_index
+        cut = (self.state[tails] != self.state[heads]).long()
+        return segment_sum(cut, self.graph[tails], self.num_graphs) // 2
+
+
+_OPEN = Feature.parse("open", ("input", "node", "mask"))
+_SHARE = 0.5  # of the nodes that could have the present colour at once and do, the highest scores
+
+
+class Colourings(PartialSolutions):
+    """Colourings: colours are filled one after the other, and a node is open that may have the present one.
+
+    Attributes:
+        colour: int64 [G], the present colour of each graph.
+    """
+
+    features: ClassVar[tuple[Feature, ...]] = (_OPEN,)
+
+    def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
+        super().__init__(edge_index, graph, num_graphs, classes)
+        self.colour = torch.zeros(num_graphs, dtype=torch.long, device=graph.device)
+
+    def inputs(self, left: Residual) -> Mapping[str, Tensor]:
+        """Return ``open``, bool [n]; a graph without open nodes begins the next colour."""
+        open_ = self._open()
+        filled = segment_sum(open_.long(), self.graph, self.num_graphs) == 0
+        waiting = segment_sum((self.state == self.UNDECIDED).long(), self.graph, self.num_graphs) > 0
+        self.colour = self.colour + (filled & waiting).long()
+        return {_OPEN.name: self._open()[left.nodes]}
+
+    def logits(self, left: Residual, scores: Tensor) -> Tensor:
+        """Return logits of colours, [N, K]: a score belongs to the present colour, and 0 to all later ones together."""
+        number = torch.arange(self.classes, device=scores.device)
+        present = self.colour[self.graph][:, None]
+        later = (self.classes - 1 - present).clamp(min=1).to(scores.dtype).log()
+        rows = torch.where(number > present, -later, torch.full_like(later, -CERTAIN))
+        decided = torch.where(number == self.state[:, None], CERTAIN, -CERTAIN).to(scores.dtype)
+        rows = torch.where((self.state == self.UNDECIDED)[:, None], rows, decided)
+        of_open = torch.where(self._open()[left.nodes], scores, torch.full_like(scores, -CERTAIN))
+        return rows.index_put((left.nodes, self.colour[left.graph]), of_open)
+
+    def final(self, state: Tensor) -> Tensor:
+        """Return 1 for the colour of a node and 0 for all others, float32 [N, K]."""
+        return torch.nn.functional.one_hot(state, max(self.classes, int(state.max()) + 1)).float()
+
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Give open nodes the present colour whose scores are above those of all open neighbours, the highest first."""
+        chosen = _best_peaks(left, scores, self._open()[left.nodes], _SHARE)
+        self.state[left.nodes[chosen]] = self.colour[left.graph[chosen]]
+
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Give nodes the colours of a solution up to a random colour, which is then the present one.
+
+        Of the nodes of the present colour, the chosen ones are decided.
+        """
+        colours = solution.reshape(-1).long()
+        most = colours.new_zeros(self.num_graphs).scatter_reduce(0, self.graph, colours, "amax")
+        self.colour = (torch.rand(self.num_graphs, device=colours.device) * (most + 1)).long()
+        present = self.colour[self.graph]
+        self.state = torch.where((colours < present) | (chosen & (colours == present)), colours, self.state)
+
+    def take_back(self, chosen: Tensor) -> None:
+        """Take the colours of the chosen first nodes of colours from all their nodes; the others are numbered anew."""
+        most = int(self.state.max()) + 1
+        number = torch.arange(len(self.state), device=self.state.device)
+        key = self.graph * most + self.state
+        first = number.new_full((self.num_graphs * most,), len(number)).scatter_reduce(0, key, number, "amin")
+        kept = (first < len(number)) & ~chosen[first.clamp(max=len(number) - 1)]
+        kept = kept.view(self.num_graphs, most)
+        renamed = (kept.cumsum(1) - 1).masked_fill(~kept, self.UNDECIDED)
+        self.state = renamed[self.graph, self.state]
+        self.colour = kept.sum(1)
+
+    def values(self) -> Tensor:
+        """Return minus the numbers of colours."""
+        most = self.state.new_full((self.num_graphs,), -1).scatter_reduce(0, self.graph, self.state, "amax")
+        return -(most + 1)
+
+    def take(self, other: Self, graphs: Tensor) -> None:
+        """Take the decisions of some graphs from other colourings of the same batch."""
+        super().take(other, graphs)
+        self.colour = torch.where(graphs, other.colour, self.colour)
+
+    def _open(self) -> Tensor:
+        tails, heads = self.edge_index
+        present = self.state == self.colour[self.graph]
+        open_ = self.state == self.UNDECIDED
+        open_[heads[present[tails]]] = False
+        return open_
+
+
+def _best_peaks(left: Residual, scores: Tensor, allowed: Tensor, share: float) -> Tensor:
+    """Return the allowed nodes, bool [n], with scores above those of all allowed neighbours, a share of each graph's.
+
+    No two of them are neighbours. At least one node of every graph is among them, if one is allowed. Of equal scores,
+    the node that comes first has the higher one.
+    """
+    order = torch.argsort(scores, descending=True, stable=True)
+    height = torch.empty_like(order)
+    height[order] = torch.arange(len(order), 0, -1, device=order.device)
+    height = height.masked_fill(~allowed, 0)
+    tails, heads = left.edge_index
+    beside = height.new_zeros(len(left)).scatter_reduce(0, heads, height[tails], "amax")
+    peaks = height > beside
+    count = occurrences(left.graph[peaks], left.num_graphs)
+    rank = torch.full_like(height, len(left))
+    rank[peaks] = ranks_within(scores[peaks], left.graph[peaks], left.num_graphs)
+    return peaks & (rank < torch.ceil(share * count)[left.graph])
+
+
+PARTIAL_SOLUTIONS: Mapping[str, type[PartialSolutions]] = {
+    "independent_set": IndependentSets,
+    "max_cut": Cuts,
+    "coloring": Colourings,
+}
+"""Name of a loss without targets (``Problem.surrogate``) -> the partial solutions of its problem."""
+
+
+def partial_solutions(problem: str, surrogate: str | None) -> type[PartialSolutions]:
+    """Return the partial solutions of a problem.
+
+    Raises:
+        ConfigError: If the problem has none.
+    """
+    if surrogate is None or surrogate not in PARTIAL_SOLUTIONS:
+        raise ConfigError(
+            f"models of kind stepwise build solutions of {', '.join(PARTIAL_SOLUTIONS)}, and {problem} is none of "
+            "these; choose a model of another kind, such as gin_small"
+        )
+    return PARTIAL_SOLUTIONS[surrogate]

@@ -1,0 +1,89 @@
+"""The part of a batch whose nodes are undecided, and random numbers that depend on the graph alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphbench.models.arcs import occurrences
+
+_MIX = (0x1E3779B97F4A7C15, 0x1B873593CC9E2D51)
+_BITS = 24
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The graphs that some nodes of a batch induce.
+
+    Attributes:
+        nodes: int64 [n], the nodes in the batch, rising.
+        edge_index: int64 [2, e], arcs between these nodes, which are numbered from 0 to n - 1; the two directions of an
+            edge are neighbouring columns, as in the batch.
+        graph: int64 [n], the graph of each node in the batch.
+        num_graphs: Number of graphs of the batch; some may have no node here.
+    """
+
+    nodes: Tensor
+    edge_index: Tensor
+    graph: Tensor
+    num_graphs: int
+
+    @classmethod
+    def whole(cls, edge_index: Tensor, graph: Tensor, num_graphs: int) -> Residual:
+        """Return all nodes of a batch."""
+        return cls(torch.arange(graph.numel(), device=graph.device), edge_index, graph, num_graphs)
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return self.nodes.numel()
+
+    @property
+    def ptr(self) -> Tensor:
+        """int64 [G + 1], the first node of each graph."""
+        counts = occurrences(self.graph, self.num_graphs)
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+    def narrowed(self, kept: Tensor) -> Residual:
+        """Return the part that some of the nodes induce; ``kept`` is bool [n]."""
+        number = kept.cumsum(0) - 1
+        tails, heads = self.edge_index
+        arcs = self.edge_index[:, kept[tails] & kept[heads]]
+        return Residual(self.nodes[kept], number[arcs], self.graph[kept], self.num_graphs)
+
+
+def uniform_numbers(seeds: Tensor, *numbers: Tensor | int) -> Tensor:
+    """Return numbers above 0 and below 1 that are functions of the arguments, float32, shaped as ``seeds`` int64."""
+    mixed = _mixed(seeds)
+    for number in numbers:
+        mixed = _mixed(mixed ^ _mixed(torch.as_tensor(number, device=seeds.device)))
+    return ((mixed & ((1 << _BITS) - 1)).float() + 0.5) / (1 << _BITS)
+
+
+def gumbel_numbers(seeds: Tensor, *numbers: Tensor | int) -> Tensor:
+    """Return standard Gumbel noise that is a function of the arguments, float32, shaped as ``seeds``."""
+    return -torch.log(-torch.log(uniform_numbers(seeds, *numbers)))
+
+
+def ranks_within(keys: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+    """Return the rank of every item within its graph, int64 [n]: 0 for the largest key, equal keys in the order given.
+
+    Args:
+        keys: float [n].
+        graph: int64 [n], not falling.
+        num_graphs: Number of graphs.
+    """
+    falling = torch.argsort(keys, descending=True, stable=True)
+    order = falling[torch.argsort(graph[falling], stable=True)]
+    counts = occurrences(graph, num_graphs)
+    first = counts.cumsum(0) - counts
+    ranks = torch.empty_like(graph)
+    ranks[order] = torch.arange(len(order), device=graph.device) - first[graph[order]]
+    return ranks
+
+
+def _mixed(values: Tensor) -> Tensor:
+    values = (values + 1) * _MIX[0]
+    values = (values ^ (values >> 29)) * _MIX[1]
+    return values ^ (values >> 32)

@@ -1,0 +1,225 @@
+"""Models that build solutions step by step: their steps are feasible, and what they return is what they built."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from graphbench.catalog.features import Feature
+from graphbench.core.errors import ConfigError
+from graphbench.models.base import Decoded, TaskFeatures
+from graphbench.models.registry import build_task_model
+from graphbench.models.stepwise.config import StepwiseModelConfig
+from graphbench.models.stepwise.partial import CERTAIN, PARTIAL_SOLUTIONS, Colourings, Cuts, IndependentSets
+from graphbench.models.stepwise.residual import Residual, gumbel_numbers, ranks_within, uniform_numbers
+from graphbench.models.surrogates import surrogate_of
+from graphbench.tasks.solve.evaluator import decode
+
+TASKS = {
+    "mis": (Feature.parse("mis", ("output", "node", "mask")), "independent_set"),
+    "max_cut": (Feature.parse("max_cut", ("output", "node", "mask")), "max_cut"),
+    "coloring": (Feature.parse("coloring", ("output", "node", "categorical(16)")), "coloring"),
+}
+TINY = {
+    "hidden": 16,
+    "layers": 2,
+    "dropout": 0.0,
+    "degrees": True,
+    "positional": {"type": "none"},
+    "input_network": False,
+    "rounds": 4,
+}
+
+
+def data_of(graph: nx.Graph) -> Data:
+    edges = torch.tensor([(u, v, v, u) for u, v in sorted(graph.edges)], dtype=torch.long).reshape(-1, 2, 2)
+    return Data(edge_index=edges.reshape(-1, 2).t().contiguous(), num_nodes=len(graph))
+
+
+def graphs(count: int = 6, nodes: int = 14, p: float = 0.3) -> list[Data]:
+    return [data_of(nx.gnp_random_graph(nodes + seed, p, seed=seed)) for seed in range(count)]
+
+
+def model_of(problem: str, **changes):
+    torch.manual_seed(0)
+    config = StepwiseModelConfig(**{**TINY, **changes})
+    return build_task_model(config, {"co/x": TaskFeatures((TASKS[problem][0],), options={"problem": f"co.{problem}"})})
+
+
+def solved(model, batch: Batch):
+    name = model.output.name
+    return decode(name, batch, model.eval().predict(model.prepare(batch))[name].numpy())
+
+
+@pytest.fixture(params=TASKS)
+def problem(request) -> str:
+    return request.param
+
+
+def test_a_residual_is_the_induced_subgraph():
+    graph = nx.gnp_random_graph(20, 0.3, seed=1)
+    data = data_of(graph)
+    whole = Residual.whole(data.edge_index, torch.zeros(20, dtype=torch.long), 1)
+    kept = torch.rand(20) < 0.6
+    part = whole.narrowed(kept)
+    nodes = kept.nonzero().squeeze(1).tolist()
+    assert part.nodes.tolist() == nodes and part.ptr.tolist() == [0, len(nodes)]
+    pairs = {tuple(sorted((nodes[u], nodes[v]))) for u, v in part.edge_index.t().tolist()}
+    assert pairs == {tuple(sorted(edge)) for edge in graph.subgraph(nodes).edges}
+    assert torch.equal(part.edge_index[:, ::2], part.edge_index[:, 1::2].flip(0))
+
+
+def test_ranks_count_within_graphs():
+    graph = torch.tensor([0, 0, 0, 2, 2, 2, 2])
+    keys = torch.tensor([1.0, 3.0, 3.0, -1.0, 5.0, 0.0, 5.0])
+    assert ranks_within(keys, graph, 3).tolist() == [2, 0, 1, 3, 0, 2, 1]
+
+
+def test_random_numbers_depend_on_their_arguments_alone():
+    seeds = torch.arange(20_000)
+    numbers = uniform_numbers(seeds, 3, torch.arange(20_000) % 7)
+    assert torch.equal(numbers[5:9], uniform_numbers(seeds[5:9], 3, torch.arange(20_000)[5:9] % 7))
+    assert numbers.min() > 0 and numbers.max() < 1
+    assert not torch.equal(numbers, uniform_numbers(seeds, 4, torch.arange(20_000) % 7))
+    assert abs(float(numbers.mean()) - 0.5) < 0.01 and abs(float(numbers.std()) - 12**-0.5) < 0.01
+    assert abs(float(gumbel_numbers(seeds).mean()) - 0.5772) < 0.03
+
+
+@pytest.mark.parametrize("rounds_left", [1, 3])
+def test_every_step_decides_a_node_of_every_graph_and_stays_feasible(problem, rounds_left):
+    batch = Batch.from_data_list(graphs())
+    partial = PARTIAL_SOLUTIONS[TASKS[problem][1]](batch.edge_index, batch.batch, 6, 16)
+    tails, heads = batch.edge_index
+    left = partial.undecided()
+    while len(left):
+        partial.inputs(left)
+        before = torch.bincount(left.graph, minlength=6)
+        partial.decide(left, torch.randn(len(left)), rounds_left)
+        left = partial.undecided()
+        after = torch.bincount(left.graph, minlength=6)
+        assert (after[before > 0] < before[before > 0]).all()
+        state = partial.state
+        if problem == "mis":
+            assert not ((state[tails] == 1) & (state[heads] == 1)).any()
+            blocked = torch.zeros_like(state).index_add(0, heads, (state[tails] == 1).long()) > 0
+            assert torch.equal(state == 0, blocked)
+        elif problem == "coloring":
+            assert not ((state[tails] == state[heads]) & (state[tails] >= 0)).any()
+    assert torch.equal(partial.values().sign(), torch.tensor([-1 if problem == "coloring" else 1] * 6))
+
+
+def test_values_are_the_objectives_of_what_was_decided(problem):
+    batch = Batch.from_data_list(graphs())
+    model = model_of(problem, copies=3, repairs=2, temperature=1.0)
+    scores = model.eval().predict(model.prepare(batch))
+    solutions = decode(problem, batch, scores[problem].numpy())
+    partial = model._started(batch)
+    partial.state = torch.from_numpy(solutions.nodes).long()
+    assert partial.values().abs().tolist() == solutions.values.tolist()
+    if problem == "mis":  # the decoder has nothing to add
+        assert (scores[problem] > 0).sum() == solutions.values.sum()
+    elif problem == "max_cut":
+        assert ((scores[problem] > 0).long() == partial.state).all()
+    else:
+        assert (scores[problem].argmax(1).bincount() > 0).sum() <= solutions.values.max()
+
+
+def test_more_repairs_and_copies_are_never_worse(problem):
+    batch = Batch.from_data_list(graphs(8, 30, 0.25))
+    few, more, copied = (
+        solved(model_of(problem, temperature=1.0, **changes), batch).values
+        for changes in ({}, {"repairs": 12}, {"repairs": 12, "copies": 4})
+    )
+    sign = -1 if problem == "coloring" else 1
+    assert (sign * more >= sign * few).all() and (sign * copied >= sign * more).all()
+    assert (sign * copied > sign * few).any()
+
+
+def test_a_graph_has_the_same_solution_alone_and_in_a_batch(problem):
+    listed = graphs()
+    model = model_of(problem, copies=2, repairs=3, temperature=1.0)
+    together = solved(model, Batch.from_data_list(listed)).per_graph()
+    for data, solution in zip(listed, together, strict=True):
+        np.testing.assert_array_equal(solved(model, Batch.from_data_list([data])).nodes, solution)
+
+
+@pytest.mark.parametrize("changes", [{}, {"repairs": 2, "copies": 2}])
+def test_graphs_without_edges_and_of_one_node_are_solved(problem, changes):
+    listed = [data_of(nx.empty_graph(5)), data_of(nx.empty_graph(1)), data_of(nx.complete_graph(4))]
+    values = solved(model_of(problem, **changes), Batch.from_data_list(listed)).values.tolist()
+    assert values == {"mis": [5, 1, 1], "max_cut": [0, 0, 4], "coloring": [1, 1, 4]}[problem]
+
+
+def test_training_returns_a_loss_for_every_round_with_fixed_decisions(problem):
+    batch = Batch.from_data_list(graphs())
+    model = model_of(problem, unrolled=3).train()
+    outputs = model(batch)
+    assert isinstance(outputs, Decoded) and len(outputs.earlier) == 2
+    loss = surrogate_of(TASKS[problem][1], {})
+    states = [*outputs.earlier, outputs]
+    fixed = [int((state[problem].abs() >= CERTAIN).sum()) for state in states]
+    assert fixed == sorted(fixed) and fixed[0] < fixed[-1]
+    sum(loss(state[problem], batch) for state in states).backward()
+    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.network.decoders.parameters())
+
+
+def test_a_teacher_reveals_a_part_of_the_labels(problem):
+    batch = Batch.from_data_list(graphs())
+    solution = decode(problem, batch, torch.randn(batch.num_nodes).numpy()).nodes
+    batch[problem] = torch.from_numpy(solution)
+    model = model_of(problem, teacher="labels").train()
+    scores = model(batch)[problem].detach()
+    if problem == "coloring":
+        decided = scores.amax(1) >= CERTAIN
+        assert torch.equal(scores.argmax(1)[decided], batch.coloring.long()[decided])
+    elif problem == "mis":
+        decided = scores.abs() >= CERTAIN
+        assert torch.equal((scores > 0)[decided], batch.mis[decided] > 0)
+    else:  # a cut and its mirror image are the same
+        decided = scores.abs() >= CERTAIN
+        agree = ((scores > 0) == (batch.max_cut > 0))[decided]
+        shares = [agree[batch.batch[decided] == g].float().mean().item() for g in range(6)]
+        assert set(shares) <= {0.0, 1.0}
+    assert 6 < int(decided.sum()) < batch.num_nodes
+
+
+def test_a_teacher_without_labels_is_an_error():
+    with pytest.raises(ConfigError, match="training data have no mis"):
+        model_of("mis", teacher="labels").train()(Batch.from_data_list(graphs()))
+
+
+def test_other_tasks_are_refused():
+    feature = Feature.parse("cost", ("output", "graph", "scalar"))
+    with pytest.raises(ConfigError, match="the task names none"):
+        build_task_model(StepwiseModelConfig(**TINY), {"x": TaskFeatures((feature,))})
+    weighted = (Feature.parse("w", ("input", "node", "scalar")), TASKS["mis"][0])
+    with pytest.raises(ConfigError, match="the task has the inputs w"):
+        build_task_model(StepwiseModelConfig(**TINY), {"x": TaskFeatures(weighted, options={"problem": "co.mis"})})
+
+
+def test_cuts_begin_with_the_node_of_the_highest_degree():
+    data = data_of(nx.star_graph(5))
+    cuts = Cuts(data.edge_index, torch.zeros(6, dtype=torch.long), 1)
+    assert cuts.state.tolist() == [0, -1, -1, -1, -1, -1]
+    left = cuts.undecided()
+    assert torch.allclose(cuts.inputs(left)["pull"], torch.tensor([[np.log(2.0), 0.0]] * 5).float())
+
+
+def test_members_that_leave_free_their_neighbours():
+    data = data_of(nx.path_graph(5))
+    sets = IndependentSets(data.edge_index, torch.zeros(5, dtype=torch.long), 1)
+    sets.reveal(torch.tensor([1, 0, 1, 0, 1]), torch.ones(5, dtype=torch.bool))
+    assert sets.state.tolist() == [1, 0, 1, 0, 1]
+    sets.take_back(torch.tensor([False, False, True, False, False]))
+    assert sets.state.tolist() == [1, 0, -1, 0, 1]
+
+
+def test_colours_that_are_taken_back_leave_no_gap():
+    data = data_of(nx.complete_graph(4))
+    colourings = Colourings(data.edge_index, torch.zeros(4, dtype=torch.long), 1, 8)
+    colourings.state = torch.tensor([0, 1, 2, 3])
+    colourings.take_back(torch.tensor([False, True, False, False]))
+    assert colourings.state.tolist() == [0, -1, 1, 2] and colourings.colour.tolist() == [3]
