@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ from graphbench.core.untrusted import shown
 PROGRAM = "bwrap"
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 _PACKAGE = Path(__file__).resolve().parents[2]
+_BLOCK = 65536
 _MOST_OUTPUT = 400  # characters of the child's last words in a message
 
 
@@ -95,22 +97,46 @@ def run_isolated(
     for name, value in _environment().items():
         command += ["--setenv", name, value]
     command += [sys.executable, "-B", "-m", module, *arguments]
-    try:
-        ended = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limits.seconds,
-            check=False,
-            preexec_fn=lambda: _limit(limits),
-        )
-    except subprocess.TimeoutExpired:
-        raise ResultError(f"the code did not end within {limits.seconds:g} seconds and was stopped") from None
-    if ended.returncode:
-        words = shown(ended.stderr.strip()[-_MOST_OUTPUT:])
-        raise ResultError(f"the code failed with exit code {ended.returncode}: {words or 'it printed nothing'}")
+    code, said = _ended(command, limits)
+    if code:
+        raise ResultError(f"the code failed with exit code {code}: {shown(said) or 'it printed nothing'}")
+
+
+def _ended(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
+    """Run a command; return its exit code and its last words. What it prints before these is not kept.
+
+    Raises:
+        ResultError: If it takes longer than the limit.
+    """
+    late = threading.Event()
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: _limit(limits),
+    ) as child:
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(limits.seconds, stop)
+        timer.start()
+        try:
+            said = b""
+            assert child.stderr is not None
+            while block := os.read(child.stderr.fileno(), _BLOCK):
+                said = (said + block)[-4 * _MOST_OUTPUT :]  # a character has at most four bytes
+            code = child.wait()
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            timer.cancel()
+    if late.is_set():
+        raise ResultError(f"the code did not end within {limits.seconds:g} seconds and was stopped")
+    return code, said.decode(errors="replace").strip()[-_MOST_OUTPUT:]
 
 
 def _seen_by_python() -> list[Path]:

@@ -28,12 +28,15 @@ from graphbench.core.untrusted import text_fault
 from graphbench.core.words import duration
 from graphbench.data.components.domain import find
 from graphbench.evaluation.inputs import AS_LOGITS
+from graphbench.evaluation.score import replicates_of
+from graphbench.leaderboard.submissions.attempts import note_attempt, other_beacon
 from graphbench.leaderboard.submissions.comparisons import are_apart, interval, is_better, why_apart
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
 from graphbench.leaderboard.submissions.foreign_code import numbers_in, scores_of_code
+from graphbench.leaderboard.submissions.own_weights import require_own_weights
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
 from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged, seal_of
 from graphbench.records.files import save_record, stored_records
@@ -134,7 +137,9 @@ def verify_sealed(
     require_unchanged(place, sealed)
     target = None if records is None else checked_path("records", records)
     known = [] if target is None or not target.is_dir() else [record for _, record in stored_records(records=target)]
-    _require_one_beacon(sealed, beacon, known)
+    _require_one_beacon(sealed, beacon, known, target)
+    if target is not None:
+        note_attempt(target, sealed.commitment, beacon)
     where = default_root() if root is None else checked_path("root", root)
     entry = _Entry(place, sealed, beacon, where, limit, workers, patience, limits or IsolationLimits(), progress)
     results = []
@@ -233,6 +238,7 @@ class _Entry:
         if reason := self.why_impossible(card):
             return SealedResult(dataset, seed, "impossible", reason)
         try:
+            require_own_weights(card.address, weights, self.sealed.model)
             splits = self._splits(card)
             scores = self._answer(card, weights, splits)
             if reason := why_apart(scores.known, scores.sealed, "the canonical draw"):
@@ -325,7 +331,11 @@ class _Entry:
     # ----------------------------------------------------------------------------------------------- records
 
     def _record(self, card: Card, seed: int, weights: Path | None, scores: _Answer, split: GraphDataset) -> RunRecord:
-        """Return the record of the canonical score: the author's, if its scores are those of the weights."""
+        """Return the record of the canonical score: the author's, if it has the weights' score on the test split.
+
+        Of the author's record, only what the weights show is kept of scores: the score on the test split, computed
+        here. The costs stay as stated.
+        """
         own = self._own_record(card, seed)
         if own is None:
             return self._record_of_weights(card, seed, weights, scores.known, split)
@@ -343,7 +353,25 @@ class _Entry:
                 f"the record of seed {seed} states {scores.known.primary_name} {stated:g} on {SPLIT}, and its weights "
                 f"score {scores.known.primary:g}; give the weights of the run that is recorded"
             )
-        return own
+        score = scores.known
+        computed: dict[str, Any] = {
+            "scores": {SPLIT: dict(score)},
+            "graphs_scored": {SPLIT: score.graphs},
+            "replicates": replicates_of({SPLIT: score}),
+            "scores_stated": (),
+            "predictions": {},
+            "data_hashes": {**own.data_hashes, SPLIT: split.content_hash},
+        }
+        if weights is not None:
+            computed |= {"deterministic": False, "parameters": self._parameters(card, weights)}
+        return own.model_copy(update=computed)
+
+    def _parameters(self, card: Card, weights: Path) -> int:
+        """Return the number of trained numbers: of a model of this package, or of all tensors that code is given."""
+        from graphbench.models.build import count_parameters
+        from graphbench.training.weights.load import load_model
+
+        return numbers_in(weights) if self.sealed.code else count_parameters(load_model(card.address, weights))
 
     def _own_record(self, card: Card, seed: int) -> RunRecord | None:
         contents, data = contents_of(self.folder), CanonicalData(self.root, workers=self.workers)
@@ -403,8 +431,14 @@ def _checked_beacon(beacon: str) -> str:
     return beacon.strip()
 
 
-def _require_one_beacon(sealed: Seal, beacon: str, known: Sequence[RunRecord]) -> None:
+def _require_one_beacon(sealed: Seal, beacon: str, known: Sequence[RunRecord], records: Path | None) -> None:
     """Refuse a second beacon for one commitment: the better of two draws would be chosen."""
+    tried = None if records is None else other_beacon(records, sealed.commitment, beacon)
+    if tried is not None:
+        raise ResultError(
+            f"a verification of this entry with the beacon {tried!r:.80} was begun already; a commitment has one draw: "
+            "give the same beacon to repeat the verification"
+        )
     for record in known:
         before = record.verification
         if before is not None and before.commitment == sealed.commitment and before.beacon != beacon:

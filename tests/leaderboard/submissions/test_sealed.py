@@ -286,6 +286,64 @@ def test_a_record_with_better_scores_than_its_weights_is_refused(tmp_path, root)
     assert "states f1" in words and "its weights score" in words
 
 
+def test_a_verified_record_has_the_scores_that_were_computed_alone(tmp_path, root):
+    """Scores on other splits, replicates and the number of weights could be forged: none of the author's is kept."""
+    folder = entry(tmp_path / "entry", "arcs", BRIDGES, tensors=stored(BRIDGES, "arcs"))
+    honest = record_of(folder, root, tmp_path)
+    forged = {
+        "scores": {**honest.scores, "n192": {"f1": 0.999}},
+        "graphs_scored": {**honest.graphs_scored, "n192": LIMIT},
+        "data_hashes": {**honest.data_hashes, "n192": honest.data_hashes["test"]},
+        "replicates": {"test": [honest.scores["test"]["f1"]] * 200},
+        "parameters": 7,
+        "deterministic": True,
+    }
+    record_of(folder, root, tmp_path, **forged)
+    seal(folder)
+    record = verified(folder, root).record
+    model = graphbench.load_model(BRIDGES, stored(BRIDGES, "arcs"))
+    assert record.scores == honest.scores and record.replicates == honest.replicates
+    assert record.graphs_scored == {"test": LIMIT}
+    assert record.parameters == sum(p.numel() for p in model.parameters()) and record.deterministic is False
+
+
+def test_a_limited_verification_does_not_vouch_for_the_score_of_the_whole_split(tmp_path, root):
+    folder = entry(tmp_path / "entry", "arcs", BRIDGES, tensors=stored(BRIDGES, "arcs"))
+    record_of(folder, root, tmp_path)
+    seal(folder)
+    result = verified(folder, root, limit=LIMIT // 2)
+    split = graphbench.Loader(BRIDGES, root=root, limit=LIMIT // 2).load(())["test"]
+    score = graphbench.evaluate_model(graphbench.load_model(BRIDGES, stored(BRIDGES, "arcs")), split)
+    assert result.record.scores == {"test": dict(score)} and result.record.graphs_scored == {"test": LIMIT // 2}
+    assert result.record.data_hashes["test"] == split.content_hash
+
+
+def test_weights_of_the_package_under_another_name_are_refused(tmp_path, root):
+    folder = entry(tmp_path / "entry", "mine", BRIDGES, tensors=stored(BRIDGES, "arcs"))
+    seal(folder)
+    assert "the weights are those of arcs, a model of this package" in refused(folder, root)
+    tensors, _ = load_tensors(stored(BRIDGES, "arcs"))
+    renamed = {f"own.{name}": tensor.float() for name, tensor in tensors.items()}
+    other = entry(tmp_path / "other", "mine", BRIDGES, code=THRESHOLD, tensors=renamed)
+    seal(other)
+    assert "the weights are those of arcs, a model of this package" in refused(other, root)
+
+
+def test_a_refused_verification_leaves_its_beacon(tmp_path, root):
+    folder = entry(tmp_path / "entry", "mine", BRIDGES, tensors=stored(BRIDGES, "arcs"))
+    seal(folder)
+    records = tmp_path / "records"
+    assert "those of arcs" in refused(folder, root, records=records)
+    with pytest.raises(ResultError, match=r"with the beacon .* was begun already; a commitment has one draw"):
+        verify_sealed(folder, "another public text", root=root, limit=LIMIT, records=records)
+    assert len((records / "verifications.jsonl").read_text().splitlines()) == 1
+    assert "those of arcs" in refused(folder, root, records=records)
+    assert len((records / "verifications.jsonl").read_text().splitlines()) == 1
+    (records / "verifications.jsonl").write_text("{")
+    with pytest.raises(ResultError, match=r"verifications\.jsonl is damaged"):
+        verify_sealed(folder, BEACON, root=root, limit=LIMIT, records=records)
+
+
 def test_a_record_that_says_it_was_verified_is_refused(tmp_path, root):
     folder = entry(tmp_path / "entry", "arcs", BRIDGES, tensors=stored(BRIDGES, "arcs"))
     seal(folder)
