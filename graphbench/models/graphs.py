@@ -105,7 +105,10 @@ class Layout:
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
-        return cls(edge_index, graph, ptr, ptr.numel() - 1, directed, getattr(batch, EXTENT, None))
+        layout = cls(edge_index, graph, ptr, ptr.numel() - 1, directed, getattr(batch, EXTENT, None))
+        if not directed and not torch.compiler.is_compiling() and edge_index.device.type == "cpu":
+            require_edges_in_pairs(edge_index)
+        return layout
 
     @property
     def extent(self) -> Extent:
@@ -197,6 +200,31 @@ def require_nodes(edge_index: Tensor, num_nodes: int) -> None:
         low, high = (int(bound) for bound in edge_index.aminmax())
         if low < 0 or high >= num_nodes:
             raise ArgumentError(f"edge_index names the node {low if low < 0 else high}; the batch has {num_nodes}")
+
+
+def require_edges_in_pairs(edge_index: Tensor) -> None:
+    """Raise an error unless every edge has its two directions in neighbouring columns, as the suite's batches have.
+
+    Models read an undirected edge from every second column, and the reverse of an arc from the column beside it.
+
+    Args:
+        edge_index: int64 [2, E], on the CPU.
+
+    Raises:
+        ArgumentError: If a column is not followed by its reverse; the message names the column.
+    """
+    columns = edge_index.shape[1]
+    if columns % 2 == 0 and torch.equal(edge_index[:, ::2], edge_index[:, 1::2].flip(0)):
+        return
+    even = columns - columns % 2
+    apart = (edge_index[:, 0:even:2] != edge_index[:, 1:even:2].flip(0)).any(dim=0)
+    first = 2 * int(apart.long().argmax()) if bool(apart.any()) else even
+    raise ArgumentError(
+        f"column {first} of edge_index, {edge_index[:, first].tolist()}, is not followed by its reverse, but the "
+        "graphs are undirected: models read both directions of an edge from neighbouring columns, u to v and then v "
+        "to u, with equal features. Use the batches as the data gives them, without a transform that sorts or drops "
+        "columns, or put the columns into this order"
+    )
 
 
 def _require_arc_form(edge_index: Tensor) -> None:

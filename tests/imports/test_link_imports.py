@@ -185,6 +185,7 @@ def test_equal_graphs_stay_together_and_masks_of_nodes_are_noted():
 
 
 def test_such_a_dataset_goes_to_hugging_face_and_back(tmp_path):
+    pytest.importorskip("datasets.features", reason="pip install 'graphbench[hf]'")  # our folder datasets/ has none
     datasets = pytest.importorskip("datasets")
     made = graphbench.from_pyg("mine/hub", [molecule(i) for i in range(30)], task="link", progress=False)
     splits = graphbench.Loader("mine/hub").load()

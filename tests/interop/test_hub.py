@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -39,6 +40,9 @@ def _problems(described, tmp_path):
     return [*issues.errors, *issues.warnings]
 
 
+parquet = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install 'graphbench[hf]'")
+
+
 @pytest.mark.parametrize("domain", sorted({card.domain for card in catalog().cards.values()}))
 def test_the_metadata_of_every_card_are_valid(domain, tmp_path):
     for card in (card for card in catalog().cards.values() if card.domain == domain):
@@ -54,8 +58,8 @@ def test_wrong_metadata_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@parquet
 def test_there_and_back_the_bytes_are_the_same(name, small, tmp_path):
-    pytest.importorskip("pyarrow")
     splits = small(name)
     hub.write_hub(splits, tmp_path / "hub", names=("train", "val", "test"))
     assert (tmp_path / "hub" / "card.yaml").read_bytes() == splits.card.path.read_bytes()
@@ -97,6 +101,7 @@ def test_hugging_face_reads_the_folder(small, tmp_path):
     assert rows["test"][1]["in_tree"] == splits.test[1].in_tree.int().tolist()
 
 
+@parquet
 def test_a_changed_file_is_refused(small, tmp_path):
     splits = small("algoreas/mst_easy")
     hub.write_hub(splits, tmp_path, names=("val",))
@@ -118,6 +123,7 @@ def test_a_changed_file_is_refused(small, tmp_path):
         hub.read_hub(tmp_path, splits.card)
 
 
+@parquet
 def test_nothing_half_written_remains(small, tmp_path):
     splits = small("algoreas/mst_easy")
     with pytest.raises(GraphBenchError, match="no split"):
@@ -136,6 +142,7 @@ def test_nothing_half_written_remains(small, tmp_path):
         splits.val.transform = None
 
 
+@parquet
 def test_the_data_card_names_hashes_and_columns(small, tmp_path):
     splits = small("algoreas/mst_easy")
     hub.write_hub(splits, tmp_path)
@@ -155,6 +162,7 @@ def test_the_data_card_of_whole_splits_has_trivial_scores():
     assert "--limit" not in text
 
 
+@parquet
 def test_the_command_writes_the_folder(tmp_path, capsys):
     place = ["--root", str(tmp_path / "root"), "-o", str(tmp_path / "hub"), "--url", "https://example.org/mst"]
     with pytest.raises(SystemExit) as end:
@@ -167,6 +175,7 @@ def test_the_command_writes_the_folder(tmp_path, capsys):
     assert "did you mean 'hub'" in capsys.readouterr().err
 
 
+@parquet
 def test_missing_labels_come_back(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "own"))
     edges = torch.stack([torch.arange(29), torch.arange(1, 30)])
@@ -180,6 +189,7 @@ def test_missing_labels_come_back(tmp_path, monkeypatch):
     assert "cannot be generated again" in text and "-1 is no value" in text
 
 
+@parquet
 def test_a_part_of_another_draw_says_how_to_make_it(tmp_path):
     splits = graphbench.Loader("mst_easy", root=tmp_path / "data", limit=9, data_seed=3, workers=1).load(())
     hub.write_hub(splits, str(tmp_path / "hub"), names=("val",))
@@ -189,6 +199,7 @@ def test_a_part_of_another_draw_says_how_to_make_it(tmp_path):
     assert len(hub.read_hub(str(tmp_path / "hub"), "mst_easy")["val"]) == 9
 
 
+@parquet
 def test_two_readers_are_two_sources(small, tmp_path):
     loaded = {}
     for name in ("algoreas/mst_easy", "algoreas/flow_easy"):

@@ -46,13 +46,15 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_kinds_of_models_are_found_by_name_and_by_configuration() -> None:
-    kinds = ["graph", "trajectory", "story", "epistemic", "text", "tabular", "selector", "builder", "speller"]
+    kinds = ["graph", "trajectory", "story", "epistemic", "text", "tabular", "selector", "search", "stepwise"]
+    kinds += ["builder", "speller"]
     assert sorted(known.kind for known in architectures()) == sorted(kinds)
     for known in architectures():
         assert architecture(known.kind) is known
-        config = (
-            load_config("chip_design/aig", f"{known.kind}_small").model if known.kind in kinds[-2:] else known.config()
-        )
+        examples = {"builder": "builder_small", "speller": "speller_small", "search": "annealing"}
+        dataset = "co/rb_small" if known.kind == "search" else "chip_design/aig"
+        example = examples.get(known.kind)
+        config = known.config() if example is None else load_config(dataset, example).model
         assert architecture_of(config) is known
     with pytest.raises(UnknownModel, match=r"model 'trajectories'.*'trajectory'"):
         architecture("trajectories")

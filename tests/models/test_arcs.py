@@ -78,7 +78,9 @@ def test_the_number_of_threads_does_not_change_sums() -> None:
 
 
 def test_a_batch_keeps_its_layout_until_its_arcs_change() -> None:
-    batch = Data(edge_index=ends_of(12, 5, 5), num_nodes=5)
+    ends = ends_of(12, 5, 5)
+    both_ways = torch.stack([ends, ends.flip(0)], dim=2).flatten(1)
+    batch = Data(edge_index=both_ways, num_nodes=5)
     first = Layout.of(batch, directed=True)
     assert Layout.of(batch, directed=True) is first and Layout.of(batch, directed=False) is not first
     assert "layout" not in str(batch) and set(batch.keys()) == {"edge_index", "num_nodes"}

@@ -11,6 +11,7 @@ import yaml
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import parse_features
+from graphbench.core.errors import ArgumentError
 from graphbench.models.build import ModelConfig, build_model, count_parameters
 from graphbench.models.graphs import Layout
 from graphbench.models.losses import loss
@@ -286,3 +287,20 @@ def test_degrees_are_what_networkx_counts_and_the_model_sees_them() -> None:
     assert torch.equal((answer[:, None] - answer).abs() < 1e-6, layout.degrees[:, None] == layout.degrees)
     blind = small_model("mlp", "max_clique", positional={"type": "none"}).eval()(batch)["in_clique"]
     assert blind.std() < 1e-6
+
+
+@pytest.mark.parametrize("processor", ["gin", "gt", "pairs"])
+def test_undirected_edges_in_another_order_are_refused(processor: str) -> None:
+    """The reverse of an arc is read from the column beside it: a transform that sorts columns would change answers."""
+    batch = random_batch("mst")
+    order = batch.edge_index[0].argsort(stable=True)
+    batch.edge_index, batch.weight = batch.edge_index[:, order], batch.weight[order]
+    model = small_model(processor, "mst")
+    with pytest.raises(ArgumentError, match=r"column 0 of edge_index, \[0, \d+\], is not followed by its reverse"):
+        model.prepare(batch)
+    with pytest.raises(ArgumentError, match="both directions of an edge from neighbouring columns"):
+        model(batch)
+    odd = random_batch("mst")
+    odd.edge_index = odd.edge_index[:, :-1]
+    with pytest.raises(ArgumentError, match=rf"column {odd.edge_index.shape[1] - 1} of edge_index"):
+        model(odd)
