@@ -40,6 +40,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 from graphbench.models.graphs import Layout, neighbour_sums
+from graphbench.models.hashing import hashed
 from graphbench.models.layers import full_precision
 
 
@@ -190,19 +191,12 @@ def _refuse_other_graphs(batch: Data) -> None:
     loops = source[source == target]
     if len(loops):
         raise ConfigError(f"node {int(loops[0])} of the batch is joined to itself; leave loops out")
-    mixed = _hashed(torch.arange(2 * nodes)).view(2, nodes)
+    mixed = hashed(torch.arange(2 * nodes)).view(2, nodes)
     out_of, into = mixed[:, source], mixed[:, target]
     if (out_of[0] * into[1]).sum() != (out_of[1] * into[0]).sum():  # equal by chance with negligible odds
         raise ConfigError(
             "the graphs are directed: some arcs have no reverse; add them with torch_geometric.utils.to_undirected"
         )
-
-
-def _hashed(values: Tensor) -> Tensor:
-    """Return a hash of every number, int64."""
-    values = (values + 1) * 0x1E3779B97F4A7C15
-    values = (values ^ (values >> 29)) * 0x1B873593CC9E2D51
-    return values ^ (values >> 32)
 
 
 def _checked(scores: Tensor, batch: Data, dimensions: int) -> Tensor:

@@ -97,12 +97,12 @@ def run_isolated(
     for name, value in _environment().items():
         command += ["--setenv", name, value]
     command += [sys.executable, "-B", "-m", module, *arguments]
-    code, said = _ended(command, limits)
+    code, last_words = _exit(command, limits)
     if code:
-        raise ResultError(f"the code failed with exit code {code}: {shown(said) or 'it printed nothing'}")
+        raise ResultError(f"the code failed with exit code {code}: {shown(last_words) or 'it printed nothing'}")
 
 
-def _ended(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
+def _exit(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
     """Run a command; return its exit code and its last words. What it prints before these is not kept.
 
     Raises:
@@ -124,10 +124,10 @@ def _ended(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
         timer = threading.Timer(limits.seconds, stop)
         timer.start()
         try:
-            said = b""
+            output = b""
             assert child.stderr is not None
             while block := os.read(child.stderr.fileno(), _BLOCK):
-                said = (said + block)[-4 * _MOST_OUTPUT :]  # a character has at most four bytes
+                output = (output + block)[-4 * _MOST_OUTPUT :]  # a character has at most four bytes
             code = child.wait()
         except BaseException:
             child.kill()
@@ -136,7 +136,7 @@ def _ended(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
             timer.cancel()
     if late.is_set():
         raise ResultError(f"the code did not end within {limits.seconds:g} seconds and was stopped")
-    return code, said.decode(errors="replace").strip()[-_MOST_OUTPUT:]
+    return code, output.decode(errors="replace").strip()[-_MOST_OUTPUT:]
 
 
 def _seen_by_python() -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,7 +70,7 @@ class Problem:
     @property
     def options(self) -> Mapping[str, Any]:
         """Option of the decoder -> its default."""
-        return dict(getattr(self.decode, "__kwdefaults__", None) or {})
+        return _defaults(self.decode)
 
     def require_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the decoder does not have, and values that it does not take.
@@ -77,14 +78,13 @@ class Problem:
         Raises:
             DecodingError: If there is one; the message names it.
         """
-        unknown = sorted(set(options) - set(self.options))
-        if unknown:
-            hint = closest(unknown[0], self.options) or f"; it has {', '.join(self.options)}"
-            raise DecodingError(f"the decoder of {self.short_name} has no option {unknown[0]!r}{hint}")
+        fault = _unknown_option(options, self.options)
+        if fault:
+            raise DecodingError(f"the decoder of {self.short_name} {fault}")
         self.check_options(**options)
 
     def search(self, method: str, options: Mapping[str, Any]) -> Callable[..., NDArray[np.int32]]:
-        """Return a search of the problem.
+        """Return a search of the problem with its options, ``(graphs, seed) -> solution``.
 
         Args:
             method: Its name.
@@ -97,14 +97,27 @@ class Problem:
         if method not in self.searches:
             hint = closest(method, self.searches) or f"; it has {', '.join(self.searches) or 'none'}"
             raise ConfigError(f"the problem {self.short_name} has no search {method!r}{hint}")
-        chosen = self.searches[method]
-        defaults: Mapping[str, Any] = getattr(chosen, "__kwdefaults__", None) or {}
+        defaults = _defaults(self.searches[method])
+        fault = _unknown_option(options, defaults)
+        if fault:
+            raise ConfigError(f"the search {method} of {self.short_name} {fault}")
         for name, value in options.items():
-            if name not in defaults:
-                hint = closest(name, defaults) or f"; it has {', '.join(defaults) or 'none'}"
-                raise ConfigError(f"the search {method} of {self.short_name} has no option {name!r}{hint}")
             whole = isinstance(defaults[name], int)
             if isinstance(value, bool) or not 0 < value < float("inf") or (whole and value != int(value)):
                 wanted = "a whole number from 1 on" if whole else "a number above 0"
                 raise ConfigError(f"model.options.{name} is {value!r}; give {wanted}")
-        return chosen
+        return partial(self.searches[method], **{name: type(defaults[name])(value) for name, value in options.items()})
+
+
+def _defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the defaults of a function's keyword arguments."""
+    return dict(getattr(function, "__kwdefaults__", None) or {})
+
+
+def _unknown_option(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Return which option has no default, in words; empty if all of them have one."""
+    unknown = sorted(set(options) - set(defaults))
+    if not unknown:
+        return ""
+    hint = closest(unknown[0], defaults) or f"; it has {', '.join(defaults) or 'none'}"
+    return f"has no option {unknown[0]!r}{hint}"

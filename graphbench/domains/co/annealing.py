@@ -24,6 +24,7 @@ from graphbench.core.rng import below, seed, uniform
 PENALTY = 1.02
 """Energy of an edge within a set; above 1, so that a set without edges in it has the least energy."""
 
+_ROUNDING = 1e-9  # differences of energies that sums of energies may have by rounding
 _CERTAIN = 40.0  # sigmoid and exponential function of a larger number are 1, or 0, in effect
 
 Ints = NDArray[np.int64]
@@ -64,6 +65,15 @@ def _begin(
                 energy -= _saved(of_set, bits[v], ones[v], first[start + v + 1] - first[start + v])
                 _flip(v, start, first, node, bits, ones)
     return energy
+
+
+@kernel
+def _kept_best(energy: float, least: float, bits: Bits, best: Bits) -> float:
+    """Copy a state of less energy than all states before it to ``best``; return the least energy."""
+    if energy < least - _ROUNDING:
+        best[:] = bits
+        return energy
+    return least
 
 
 @kernel
@@ -118,9 +128,7 @@ def langevin(
         for chain in range(chains):
             state = seed(key, chain, 0, 0)
             energy = _begin(start, first, node, of_set, state, bits, ones)
-            if energy < least:
-                least = energy
-                best[start : start + n] = bits
+            least = _kept_best(energy, least, bits, best[start : start + n])
             for step in range(steps):
                 t = temperature * (1.0 - step / steps)
                 for v in range(n):
@@ -136,9 +144,7 @@ def langevin(
                     v = flips[i]
                     energy -= _saved(of_set, bits[v], ones[v], first[start + v + 1] - first[start + v])
                     _flip(v, start, first, node, bits, ones)
-                if energy < least - 1e-9:
-                    least = energy
-                    best[start : start + n] = bits
+                least = _kept_best(energy, least, bits, best[start : start + n])
     return best
 
 
@@ -175,9 +181,7 @@ def metropolis(
         for chain in range(chains):
             state = seed(key, chain, 0, 0)
             energy = _begin(start, first, node, of_set, state, bits, ones)
-            if energy < least:
-                least = energy
-                best[start : start + n] = bits
+            least = _kept_best(energy, least, bits, best[start : start + n])
             for sweep in range(sweeps):
                 t = hottest * (coldest / hottest) ** (sweep / max(1, sweeps - 1))
                 for _ in range(n):
@@ -186,9 +190,7 @@ def metropolis(
                     if saved >= 0.0 or (saved > -_CERTAIN * t and uniform(state) < math.exp(saved / t)):
                         energy -= saved
                         _flip(v, start, first, node, bits, ones)
-                        if energy < least - 1e-9:
-                            least = energy
-                            best[start : start + n] = bits
+                        least = _kept_best(energy, least, bits, best[start : start + n])
     return best
 
 

@@ -29,14 +29,14 @@ from graphbench.core.words import duration
 from graphbench.data.components.domain import find
 from graphbench.evaluation.inputs import AS_LOGITS
 from graphbench.evaluation.score import replicates_of
-from graphbench.leaderboard.submissions.attempts import note_attempt, other_beacon
+from graphbench.leaderboard.submissions.attempts import begin_attempt
 from graphbench.leaderboard.submissions.comparisons import are_apart, interval, is_better, why_apart
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
 from graphbench.leaderboard.submissions.foreign_code import numbers_in, scores_of_code
-from graphbench.leaderboard.submissions.own_weights import require_own_weights
+from graphbench.leaderboard.submissions.package_weights import refuse_package_weights
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
 from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged, seal_of
 from graphbench.records.files import save_record, stored_records
@@ -137,9 +137,9 @@ def verify_sealed(
     require_unchanged(place, sealed)
     target = None if records is None else checked_path("records", records)
     known = [] if target is None or not target.is_dir() else [record for _, record in stored_records(records=target)]
-    _require_one_beacon(sealed, beacon, known, target)
+    _require_one_beacon(sealed, beacon, known)
     if target is not None:
-        note_attempt(target, sealed.commitment, beacon)
+        begin_attempt(target, sealed.commitment, beacon)
     where = default_root() if root is None else checked_path("root", root)
     entry = _Entry(place, sealed, beacon, where, limit, workers, patience, limits or IsolationLimits(), progress)
     results = []
@@ -238,7 +238,8 @@ class _Entry:
         if reason := self.why_impossible(card):
             return SealedResult(dataset, seed, "impossible", reason)
         try:
-            require_own_weights(card.address, weights, self.sealed.model)
+            if weights is not None:
+                refuse_package_weights(card.address, weights, self.sealed.model)
             splits = self._splits(card)
             scores = self._answer(card, weights, splits)
             if reason := why_apart(scores.known, scores.sealed, "the canonical draw"):
@@ -431,14 +432,8 @@ def _checked_beacon(beacon: str) -> str:
     return beacon.strip()
 
 
-def _require_one_beacon(sealed: Seal, beacon: str, known: Sequence[RunRecord], records: Path | None) -> None:
+def _require_one_beacon(sealed: Seal, beacon: str, known: Sequence[RunRecord]) -> None:
     """Refuse a second beacon for one commitment: the better of two draws would be chosen."""
-    tried = None if records is None else other_beacon(records, sealed.commitment, beacon)
-    if tried is not None:
-        raise ResultError(
-            f"a verification of this entry with the beacon {tried!r:.80} was begun already; a commitment has one draw: "
-            "give the same beacon to repeat the verification"
-        )
     for record in known:
         before = record.verification
         if before is not None and before.commitment == sealed.commitment and before.beacon != beacon:

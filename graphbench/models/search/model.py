@@ -50,7 +50,7 @@ class SearchModel(TaskModel):
         """Return the scores of every node, float32 [N], or [N, K] for K colours."""
         edge_index = batch.edge_index.cpu().numpy()
         graphs = self.problem.checked(batch.ptr.cpu().numpy().astype(np.int64), edge_index, {})
-        solution = torch.from_numpy(self.search(graphs, self.seed, **self.config.options)).long()
+        solution = torch.from_numpy(self.search(graphs, self.seed)).long()
         if self.output.kind is Kind.MASK:
             return {self.output.name: 2.0 * solution - 1.0}
         return {self.output.name: torch.nn.functional.one_hot(solution).float()}

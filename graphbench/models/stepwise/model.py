@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,8 @@ _KEPT_RANGE = 0.2  # width of the interval around `kept` from which every repair
 class StepwiseModel(TaskModel):
     """A model of one combinatorial problem, whose network sees the undecided part of the graph in every round.
 
-    In training, ``model(batch)`` decides in ``unrolled`` rounds, with noise, and returns the scores of every round:
-    those of decided nodes are fixed, so the loss without targets is the expected objective given the decisions.
+    In training, ``model(batch)`` decides in ``unrolled`` rounds, with noise, and returns the scores of every round.
+    The scores of decided nodes are fixed, so the loss without targets is the expected objective given the decisions.
     ``model.predict(batch)`` builds a whole solution and returns scores that decode to it: its members, or the nodes of
     side 1, have positive scores.
 
@@ -67,7 +68,7 @@ class StepwiseModel(TaskModel):
         started = self._started(batch)
         if not self.training:
             left = started.undecided()
-            return {self.output.name: started.logits(left, self._scores(started, left, batch))}
+            return {self.output.name: started.logits(left, self._scores(started, left))}
         if self.config.teacher == "labels":
             self._reveal_labels(started, batch)
         rounds: list[Mapping[str, Tensor]] = []
@@ -75,7 +76,7 @@ class StepwiseModel(TaskModel):
             left = started.undecided()
             if rounds and not len(left):
                 break
-            scores = self._scores(started, left, batch)
+            scores = self._scores(started, left)
             rounds.append({self.output.name: started.logits(left, scores)})
             if self.config.teacher == "labels":
                 break
@@ -91,13 +92,13 @@ class StepwiseModel(TaskModel):
         seeds = self._seeds(batch, layout, copies)
         edge_index, graph = _repeated(layout, copies)
         current = self.partial(edge_index, graph, copies * layout.num_graphs, self._classes)
-        self._complete(current, batch, seeds, 0, self.config.rounds)
+        self._complete(current, seeds, 0, self.config.rounds)
         best = current.copy()
         for repair in range(1, self.config.repairs + 1):
             wanted = self.config.kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
             drawn = uniform_numbers(seeds.graphs[graph], seeds.numbers, -repair)
             current.take_back(drawn > wanted[graph])
-            self._complete(current, batch, seeds, repair, self.config.repair_rounds)
+            self._complete(current, seeds, repair, self.config.repair_rounds)
             better = current.values() >= best.values()
             best.take(current, better)
             current.take(best, ~better)
@@ -115,9 +116,9 @@ class StepwiseModel(TaskModel):
         training: bool = False,
     ) -> Any:
         """Return a batch with one seed per graph, which depends on the graph alone, unless it is one of training."""
-        if training or batch.edge_index.device.type != "cpu":
+        if training or _SEEDS in batch or batch.edge_index.device.type != "cpu":
             return batch
-        prepared = batch.clone() if _SEEDS not in batch else batch
+        prepared = copy.copy(batch)
         prepared[_SEEDS] = _seeds_of(Layout.of(batch, directed=False))
         return prepared
 
@@ -130,7 +131,7 @@ class StepwiseModel(TaskModel):
         started = self._started(batch)
         for rounds_left in (4, 3):
             left = started.undecided()
-            part = self._part(started, left, batch)
+            part = self._part(started, left)
             started.decide(left, torch.rand(len(left)), rounds_left)
         self.network.fit_normalisation(part)
 
@@ -158,11 +159,11 @@ class StepwiseModel(TaskModel):
         shares = torch.rand(started.num_graphs, device=graph.device)
         started.reveal(solution, torch.rand(graph.shape, device=graph.device) < shares[graph])
 
-    def _complete(self, current: PartialSolutions, batch: Any, seeds: _Seeds, attempt: int, rounds: int) -> None:
+    def _complete(self, current: PartialSolutions, seeds: _Seeds, attempt: int, rounds: int) -> None:
         """Decide all nodes; the first attempt of the first copy of a graph adds no noise."""
         left, number = current.undecided(), 0
         while len(left):
-            scores = self._scores(current, left, batch).float()
+            scores = self._scores(current, left).float()
             if self.config.temperature and (attempt or self.config.copies > 1):
                 ticket = (attempt << 20) + number
                 noise = gumbel_numbers(seeds.graphs[left.graph], seeds.numbers[left.nodes], ticket)
@@ -170,12 +171,12 @@ class StepwiseModel(TaskModel):
             current.decide(left, scores, max(1, rounds - number))
             left, number = left.narrowed(current.state[left.nodes] == current.UNDECIDED), number + 1
 
-    def _scores(self, current: PartialSolutions, left: Residual, batch: Any) -> Tensor:
+    def _scores(self, current: PartialSolutions, left: Residual) -> Tensor:
         """Return the scores of undecided nodes, float32 [n]."""
-        scores: Tensor = self.network(self._part(current, left, batch))[self.output.name]
+        scores: Tensor = self.network(self._part(current, left))[self.output.name]
         return scores
 
-    def _part(self, current: PartialSolutions, left: Residual, batch: Any) -> Data:
+    def _part(self, current: PartialSolutions, left: Residual) -> Data:
         """Return the undecided nodes as a batch that the network reads."""
         part = Data(edge_index=left.edge_index, batch=left.graph, ptr=left.ptr, num_nodes=len(left))
         for name, values in current.inputs(left).items():
@@ -186,8 +187,8 @@ class StepwiseModel(TaskModel):
         of_graphs = getattr(batch, _SEEDS, None)
         if of_graphs is None:
             of_graphs = _seeds_of(layout)
-        copy = torch.arange(copies, device=of_graphs.device).repeat_interleave(layout.num_graphs)
-        return _Seeds(of_graphs.repeat(copies) + copy, copy > 0, layout.numbers.repeat(copies))
+        number = torch.arange(copies, device=of_graphs.device).repeat_interleave(layout.num_graphs)
+        return _Seeds(of_graphs.repeat(copies) + number, number > 0, layout.numbers.repeat(copies))
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _seeds_of(layout: Layout) -> Tensor:
 
 def _repeated(layout: Layout, copies: int) -> tuple[Tensor, Tensor]:
     """Return the arcs and the graphs of the nodes of copies of a batch, one copy after the other."""
-    copy = torch.arange(copies, device=layout.graph.device)
-    arcs = layout.edge_index.unsqueeze(1) + (copy * layout.num_nodes)[:, None]
-    graphs = layout.graph + (copy * layout.num_graphs)[:, None]
+    number = torch.arange(copies, device=layout.graph.device)
+    arcs = layout.edge_index.unsqueeze(1) + (number * layout.num_nodes)[:, None]
+    graphs = layout.graph + (number * layout.num_graphs)[:, None]
     return arcs.flatten(1), graphs.flatten()

@@ -187,6 +187,7 @@ class Colourings(PartialSolutions):
 
     Attributes:
         colour: int64 [G], the present colour of each graph.
+        open: bool [N], the undecided nodes that may have the present colour; every graph with undecided nodes has one.
     """
 
     features: ClassVar[tuple[Feature, ...]] = (_OPEN,)
@@ -194,14 +195,11 @@ class Colourings(PartialSolutions):
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
         super().__init__(edge_index, graph, num_graphs, classes)
         self.colour = torch.zeros(num_graphs, dtype=torch.long, device=graph.device)
+        self.open = torch.ones_like(graph, dtype=torch.bool)
 
     def inputs(self, left: Residual) -> Mapping[str, Tensor]:
-        """Return ``open``, bool [n]; a graph without open nodes begins the next colour."""
-        open_ = self._open()
-        filled = segment_sum(open_.long(), self.graph, self.num_graphs) == 0
-        waiting = segment_sum((self.state == self.UNDECIDED).long(), self.graph, self.num_graphs) > 0
-        self.colour = self.colour + (filled & waiting).long()
-        return {_OPEN.name: self._open()[left.nodes]}
+        """Return ``open``, bool [n]."""
+        return {_OPEN.name: self.open[left.nodes]}
 
     def logits(self, left: Residual, scores: Tensor) -> Tensor:
         """Return logits of colours, [N, K]: a score belongs to the present colour, and 0 to all later ones together."""
@@ -211,7 +209,7 @@ class Colourings(PartialSolutions):
         rows = torch.where(number > present, -later, torch.full_like(later, -CERTAIN))
         decided = torch.where(number == self.state[:, None], CERTAIN, -CERTAIN).to(scores.dtype)
         rows = torch.where((self.state == self.UNDECIDED)[:, None], rows, decided)
-        of_open = torch.where(self._open()[left.nodes], scores, torch.full_like(scores, -CERTAIN))
+        of_open = torch.where(self.open[left.nodes], scores, torch.full_like(scores, -CERTAIN))
         return rows.index_put((left.nodes, self.colour[left.graph]), of_open)
 
     def final(self, state: Tensor) -> Tensor:
@@ -220,8 +218,9 @@ class Colourings(PartialSolutions):
 
     def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
         """Give open nodes the present colour whose scores are above those of all open neighbours, the highest first."""
-        chosen = _best_peaks(left, scores, self._open()[left.nodes], _SHARE)
+        chosen = _best_peaks(left, scores, self.open[left.nodes], _SHARE)
         self.state[left.nodes[chosen]] = self.colour[left.graph[chosen]]
+        self._open_nodes()
 
     def reveal(self, solution: Tensor, chosen: Tensor) -> None:
         """Give nodes the colours of a solution up to a random colour, which is then the present one.
@@ -233,6 +232,7 @@ class Colourings(PartialSolutions):
         self.colour = (torch.rand(self.num_graphs, device=colours.device) * (most + 1)).long()
         present = self.colour[self.graph]
         self.state = torch.where((colours < present) | (chosen & (colours == present)), colours, self.state)
+        self._open_nodes()
 
     def take_back(self, chosen: Tensor) -> None:
         """Take the colours of the chosen first nodes of colours from all their nodes; the others are numbered anew."""
@@ -245,6 +245,7 @@ class Colourings(PartialSolutions):
         renamed = (kept.cumsum(1) - 1).masked_fill(~kept, self.UNDECIDED)
         self.state = renamed[self.graph, self.state]
         self.colour = kept.sum(1)
+        self._open_nodes()
 
     def values(self) -> Tensor:
         """Return minus the numbers of colours."""
@@ -255,13 +256,22 @@ class Colourings(PartialSolutions):
         """Take the decisions of some graphs from other colourings of the same batch."""
         super().take(other, graphs)
         self.colour = torch.where(graphs, other.colour, self.colour)
+        self.open = torch.where(graphs[self.graph], other.open, self.open)
 
-    def _open(self) -> Tensor:
+    def _open_nodes(self) -> None:
+        """Set the open nodes; a graph with undecided nodes, of which none may have the present colour, begins the next.
+
+        No node has a colour after the present one, so all undecided nodes may have the next colour.
+        """
         tails, heads = self.edge_index
+        undecided = self.state == self.UNDECIDED
         present = self.state == self.colour[self.graph]
-        open_ = self.state == self.UNDECIDED
-        open_[heads[present[tails]]] = False
-        return open_
+        self.open = undecided.clone()
+        self.open[heads[present[tails]]] = False
+        is_full = segment_sum(self.open.long(), self.graph, self.num_graphs) == 0
+        begins = is_full & (segment_sum(undecided.long(), self.graph, self.num_graphs) > 0)
+        self.colour = self.colour + begins.long()
+        self.open |= undecided & begins[self.graph]
 
 
 def _best_peaks(left: Residual, scores: Tensor, allowed: Tensor, share: float) -> Tensor:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from graphbench.models.arcs import occurrences
+from graphbench.models.hashing import hashed
 
-_MIX = (0x1E3779B97F4A7C15, 0x1B873593CC9E2D51)
 _BITS = 24
 
 
@@ -55,9 +55,9 @@ class Residual:
 
 def uniform_numbers(seeds: Tensor, *numbers: Tensor | int) -> Tensor:
     """Return numbers above 0 and below 1 that are functions of the arguments, float32, shaped as ``seeds`` int64."""
-    mixed = _mixed(seeds)
+    mixed = hashed(seeds)
     for number in numbers:
-        mixed = _mixed(mixed ^ _mixed(torch.as_tensor(number, device=seeds.device)))
+        mixed = hashed(mixed ^ hashed(torch.as_tensor(number, device=seeds.device)))
     return ((mixed & ((1 << _BITS) - 1)).float() + 0.5) / (1 << _BITS)
 
 
@@ -81,9 +81,3 @@ def ranks_within(keys: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
     ranks = torch.empty_like(graph)
     ranks[order] = torch.arange(len(order), device=graph.device) - first[graph[order]]
     return ranks
-
-
-def _mixed(values: Tensor) -> Tensor:
-    values = (values + 1) * _MIX[0]
-    values = (values ^ (values >> 29)) * _MIX[1]
-    return values ^ (values >> 32)

@@ -1,0 +1,36 @@
+"""What the parent of a closed child keeps of the child's output, and how long it waits."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+
+import pytest
+
+from graphbench.core.errors import ResultError
+from graphbench.core.processes.isolated import IsolationLimits, _exit
+
+FLOOD = """
+import sys
+for stream in (sys.stdout, sys.stderr):
+    for _ in range(64):
+        stream.write("x" * 2**20)
+sys.stderr.write("the last words")
+sys.exit(3)
+"""
+
+
+def test_a_flood_of_output_is_not_kept_and_the_last_words_are():
+    tracemalloc.start()
+    try:
+        code, last_words = _exit([sys.executable, "-c", FLOOD], IsolationLimits())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert code == 3 and last_words.endswith("the last words") and len(last_words) == 400
+    assert peak < 2**21
+
+
+def test_a_child_that_does_not_end_is_stopped():
+    with pytest.raises(ResultError, match=r"did not end within 0\.5 seconds and was stopped"):
+        _exit([sys.executable, "-c", "import time; time.sleep(60)"], IsolationLimits(seconds=0.5))
