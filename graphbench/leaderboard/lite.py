@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-import numpy as np
 from pydantic import Field, ValidationError
 
 from graphbench.catalog.resources import data_dir, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import StrictModel, explain
 from graphbench.leaderboard.model import Board, Leaderboard
+from graphbench.records.aggregates import student_half_width
 from graphbench.records.classes import BudgetClass
 from graphbench.reports.pages import Grid
 
 FILE = "lite.yaml"
 CLASS: BudgetClass = "minutes"
 SMALL = "_small"  # behind the name of a model of a paper: its small form
-_DRAWS = 2000
 _LEVEL = 0.95
+_LEAST_DATASETS = 3  # for an interval
 
 
 class LiteSet(StrictModel):
@@ -87,7 +86,7 @@ class Agreement:
     Attributes:
         orders: The comparisons.
         tau: Agreeing minus disagreeing pairs over all comparisons, as a share of all pairs.
-        low: Lower end of the 95 % interval over comparisons, by the bootstrap; None for fewer than three.
+        low: Lower end of the 95 % interval over datasets of the set, by the jackknife; None for fewer than three.
         high: Upper end.
     """
 
@@ -152,7 +151,7 @@ def within_domains(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
         for other in others:
             if other.domain == board.domain:
                 orders += _compared(board, scores, other.unit, _scores(other, lambda name: name))
-    return _agreement(orders)
+    return agreement_of(orders)
 
 
 def with_papers(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
@@ -177,7 +176,7 @@ def with_papers(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
             if other.dataset == board.dataset:
                 whole = _scores(other, lambda name: None if name.endswith(SMALL) else name, within="paper")
                 orders += _compared(board, small, f"{other.unit}, class paper", whole)
-    return _agreement(orders)
+    return agreement_of(orders)
 
 
 def _scores(board: Board, name_of: Callable[[str], str | None], within: BudgetClass | None = None) -> dict[str, float]:
@@ -205,18 +204,26 @@ def _compared(board: Board, one: Mapping[str, float], where: str, other: Mapping
         yield Order(board.unit, where, len(pairs), agreeing)
 
 
-def _agreement(orders: Sequence[Order]) -> Agreement | None:
+def agreement_of(orders: Sequence[Order]) -> Agreement | None:
+    """Return the correlation over all pairs, with an interval over datasets.
+
+    Comparisons with one dataset of the set share the scores on this dataset, so they are no independent observations:
+    the jackknife leaves out whole datasets of the set (Tukey's pseudo-values, with Student's quantile).
+    """
     if not orders:
         return None
-    counts = np.array([(order.agreeing, order.pairs) for order in orders], np.float64)
-    low = high = None
-    if len(orders) > 2:
-        random = np.random.default_rng(0)
-        chosen = counts[random.integers(0, len(orders), (_DRAWS, len(orders)))].sum(axis=1)
-        ends: Any = np.quantile(2 * chosen[:, 0] / chosen[:, 1] - 1, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-        low, high = float(ends[0]), float(ends[1])
-    agreeing, pairs = counts.sum(axis=0)
-    return Agreement(tuple(orders), float(2 * agreeing / pairs - 1), low, high)
+    datasets = sorted({order.dataset for order in orders})
+    tau = _tau(orders)
+    if len(datasets) < _LEAST_DATASETS:
+        return Agreement(tuple(orders), tau, None, None)
+    without = [_tau([order for order in orders if order.dataset != left_out]) for left_out in datasets]
+    pseudo_values = [len(datasets) * tau - (len(datasets) - 1) * value for value in without]
+    half = student_half_width(pseudo_values, _LEVEL)
+    return Agreement(tuple(orders), tau, max(-1.0, tau - half), min(1.0, tau + half))
+
+
+def _tau(orders: Sequence[Order]) -> float:
+    return 2 * sum(order.agreeing for order in orders) / sum(order.pairs for order in orders) - 1
 
 
 def cells_text(cells: Sequence[Cell]) -> str:
@@ -239,10 +246,11 @@ def agreement_text(agreement: Agreement | None, what: str) -> str:
     if agreement is None:
         return f"No two models can be compared with {what}."
     pairs = sum(order.pairs for order in agreement.orders)
-    ends = "" if agreement.low is None else f" (95 % interval {agreement.low:.2f} to {agreement.high:.2f})"
+    datasets = len({order.dataset for order in agreement.orders})
+    ends = f"95 % interval {agreement.low:.2f} to {agreement.high:.2f}" if agreement.low is not None else "no interval"
     return (
-        f"Kendall's tau with {what}: {agreement.tau:.2f}{ends}, over {pairs} pairs of models in "
-        f"{len(agreement.orders)} comparisons."
+        f"Kendall's tau with {what}: {agreement.tau:.2f} ({ends}), over {pairs} pairs of models in "
+        f"{len(agreement.orders)} comparisons with {datasets} {'dataset' if datasets == 1 else 'datasets'} of the set."
     )
 
 

@@ -52,9 +52,10 @@ RULES: tuple[tuple[str, str], ...] = (
         "the test samples are taken as given. If a model has the same score with every seed, its variance over seeds "
         "would be 0; the p-value is then at least that of a permutation test of as many runs. The first comparison, "
         "after 3 seeds, may use two thirds of the 5 %, each later one two thirds of what is left. So removing "
-        "runs, or copying them, never makes a difference significant, and adding seeds until a test succeeds does not "
-        "pay. The p-values of all pairs of a table are corrected by Holm's method, so the chance that a table "
-        "separates any two models that do not differ is at most 5 %.",
+        "runs of a model, or copying them, never makes a difference of this model significant, and adding seeds until "
+        "a test succeeds does not pay. The p-values of all pairs of ranked models of a table are corrected by Holm's "
+        "method, so the chance that a table separates any two models that do not differ is at most 5 %. Models "
+        "without a rank are not counted.",
     ),
     (
         "Ranks",

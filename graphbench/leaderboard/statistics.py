@@ -9,8 +9,8 @@ Mathematical Statistics 37, 1966).
 
 Nobody gains by choosing runs. The runs of a learner count in the order of their seeds, from seed 0 up to the first
 missing seed. Two models are compared after 3, 5, 10, 20, ... common seeds, and each of these looks has a share of the
-level (2/3, 2/9, 2/27, ...), as in a group-sequential trial. So a further run never takes a difference back, removing a
-run never creates one, and the level holds for anyone who adds seeds until a test succeeds.
+level (2/3, 2/9, 2/27, ...), as in a group-sequential trial. So a further run of a model never takes a difference of
+this model back, removing a run never creates one, and the level holds for anyone who adds seeds until a test succeeds.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Comparison:
         bootstrap: Whether the test covers the draw of the test samples.
         difference: Mean score minus the best model's mean score, over the compared runs; None where ``raw_p`` is.
         raw_p: Two-sided p-value of the pair, corrected for the looks; None where the models cannot be compared.
-        p: ``raw_p`` corrected by Holm's method for the number of pairs of the table; None where ``raw_p`` is.
+        p: ``raw_p`` corrected by Holm's method for the number of pairs of ranked models; None where ``raw_p`` is.
     """
 
     seeds: int
@@ -210,8 +210,9 @@ def rank(samples: Sequence[Sample], higher_is_better: bool, *, needs_bootstrap: 
     """Return the ranks of at least one model.
 
     A model's rank is one more than the number of models that are significantly better. A model that cannot be compared
-    with any other model of the table has no rank. Holm's correction counts all pairs of the table, also pairs that
-    cannot be compared, so that a model that lacks runs makes no other difference significant.
+    with any other model of the table has no rank. Holm's correction counts all pairs of ranked models, also pairs that
+    cannot be compared. Models without a rank are not counted, so that a table with many single runs is tested no more
+    strictly than the same table without these runs.
 
     Args:
         samples: The models.
@@ -225,9 +226,9 @@ def rank(samples: Sequence[Sample], higher_is_better: bool, *, needs_bootstrap: 
         for i, j in combinations(range(count_of_models), 2)
         if (look := clearest_look(samples[i], samples[j], needs_bootstrap=needs_bootstrap)) is not None
     }
-    pairs = count_of_models * (count_of_models - 1) // 2
-    corrected = dict(zip(tests, _holm_of_tested([look.p for look in tests.values()], pairs), strict=True))
     ranked = sorted({i for pair in tests for i in pair})
+    pairs = math.comb(len(ranked), 2)
+    corrected = dict(zip(tests, _holm_of_tested([look.p for look in tests.values()], pairs), strict=True))
     better, worse = [0] * count_of_models, [0] * count_of_models
     for (i, j), p in corrected.items():
         if p <= ALPHA:
@@ -357,5 +358,5 @@ def holm(p: Floats) -> Floats:
 
 
 def _holm_of_tested(p: Sequence[float], pairs: int) -> list[float]:
-    """Return p-values corrected for all pairs of a table, of which only some were tested."""
+    """Return p-values corrected for all pairs of ranked models, of which only some were tested."""
     return [float(value) for value in holm(np.array([*p, *[1.0] * (pairs - len(p))]))[: len(p)]]
