@@ -37,6 +37,14 @@ _LATEX = str.maketrans({
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
 })  # fmt: skip
 _TIED, _UNTESTED = "\u2020", "\u2021"
+_OF_INTERVALS = (
+    "95 % intervals: from three seeds on of the mean over seeds (Student), which leaves the draw of the test samples "
+    "out; for fewer seeds over test samples (bootstrap), which leaves the seeds out"
+)
+_NO_WIDTH = (
+    "an interval of no width says that all runs have the same score on these test samples, "
+    "not that no other sample would be missed"
+)
 _KINDS = ("trivial", "rule", "solver", "published")
 
 
@@ -175,10 +183,7 @@ def paper_table(
 
 def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:
     """Return the table of some boards; ``others`` are of the same splits, on other samples."""
-    names: dict[tuple[str, str, str], str] = {}
-    for split in dict.fromkeys(board.split for board in boards):
-        by_row = group_names([board for board in boards if board.split == split])
-        names |= {(split, unit, label): name for (unit, label), name in by_row.items()}
+    names = _names(boards)
     rows: dict[str, dict[int, Cell]] = {}
     references: dict[str, dict[int, Cell]] = {}
     for column, board in enumerate(boards):
@@ -207,6 +212,15 @@ def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:
         references={name: _across(cells, len(boards)) for name, cells in references.items()},
         notes=tuple(notes),
     )
+
+
+def _names(boards: Sequence[Board]) -> dict[tuple[str, str, str], str]:
+    """Return (split, unit, label) -> name of a row, which is the same in all forms of a table."""
+    names: dict[tuple[str, str, str], str] = {}
+    for split in dict.fromkeys(board.split for board in boards):
+        by_row = group_names([board for board in boards if board.split == split])
+        names |= {(split, unit, label): name for (unit, label), name in by_row.items()}
+    return names
 
 
 def _is_part(board: Board) -> bool:
@@ -280,7 +294,15 @@ def _markdown(table: PaperTable, intervals: bool) -> str:
     for rows in (table.models, table.references):
         for name, cells in rows.items():
             lines.append(f"| {' | '.join(_MARKDOWN.row(markdown_safe(name), cells, intervals))} |")
-    return "\n".join([*lines, "", *(f"{note}  " for note in table.notes)]) + "\n"
+    return "\n".join([*lines, "", *(f"{note}  " for note in _notes(table, intervals))]) + "\n"
+
+
+def _notes(table: PaperTable, intervals: bool) -> list[str]:
+    """Return the notes of a table, with those on the intervals that it shows."""
+    shown = [cell for cells in table.models.values() for cell in cells if cell is not None] if intervals else []
+    known = [cell.interval for cell in shown if cell.interval is not None]
+    notes = [*table.notes, *([_OF_INTERVALS] if known else [])]
+    return [*notes, *([_NO_WIDTH] if any(low == high for low, high in known) else [])]
 
 
 def _latex(table: PaperTable, intervals: bool) -> str:
@@ -290,7 +312,7 @@ def _latex(table: PaperTable, intervals: bool) -> str:
         lines += [r"\midrule"] if rows else []
         for name, cells in rows.items():
             lines.append(" & ".join(_TEX.row(_latex_safe(name), cells, intervals)) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
+    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in _notes(table, intervals))]
     text_of_table = "\n".join(lines) + "\n"
     return text_of_table.replace(f"% {_TIED}", r"% $\dagger$").replace(f"% {_UNTESTED}", r"% $\ddagger$")
 
@@ -301,7 +323,7 @@ def _latex_safe(text: str) -> str:
 
 
 def _csv(boards: Sequence[Board]) -> str:
-    out = io.StringIO()
+    out, names = io.StringIO(), _names(boards)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for board in boards:
@@ -322,7 +344,8 @@ def _csv(boards: Sequence[Board]) -> str:
                 cell.best,
                 separated,
             ]
-            writer.writerow(map(spreadsheet_cell, [*shared, row.label, row.budget_class, *numbers]))
+            name = names[board.split, board.unit, row.label]
+            writer.writerow(map(spreadsheet_cell, [*shared, name, row.budget_class, *numbers]))
         for reference in board.references:
             writer.writerow(map(spreadsheet_cell, [*shared, *_of_reference(reference)]))
     return out.getvalue()

@@ -159,8 +159,9 @@ class Aggregate:
 def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
     """Return mean and standard deviation over runs, grouped by data, model, configuration, budget and protocol.
 
-    Draws of one card are one group's data. Two records of a group with the same seeds are the same run repeated: the
-    one started last counts.
+    Draws of one card are one group's data if every draw has the same number of runs. Otherwise each draw is a group,
+    because a mean would weigh the draws by the numbers of their runs. Two records of a group with the same seeds are
+    the same run repeated: the one started last counts.
     """
     groups: dict[tuple[str, str, str, str], dict[tuple[int, int], RunRecord]] = {}
     for record in sorted(records, key=lambda r: _utc(r.started)):
@@ -169,7 +170,15 @@ def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
         if seeds in runs:
             logger.warning("two records of %s %s seed %d: the later counts", record.dataset, record.model, record.seed)
         runs[seeds] = record
-    return [_aggregate_group(groups[key]) for key in sorted(groups)]
+    return [_aggregate_group(runs) for key in sorted(groups) for runs in _balanced(groups[key])]
+
+
+def _balanced(runs: Mapping[tuple[int, int], RunRecord]) -> list[Mapping[tuple[int, int], RunRecord]]:
+    """Return the runs of a group together if every draw of the data has as many, else the runs of each draw."""
+    by_draw: dict[int, dict[tuple[int, int], RunRecord]] = {}
+    for seeds in sorted(runs, key=lambda pair: (pair[1], pair[0])):
+        by_draw.setdefault(seeds[1], {})[seeds] = runs[seeds]
+    return [runs] if len({len(of_draw) for of_draw in by_draw.values()}) == 1 else list(by_draw.values())
 
 
 def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:

@@ -8,10 +8,11 @@ from graphbench.records.aggregates import Aggregate
 
 
 class Labels:
-    """The name of each of some runs: ``mpnn``, ``mpnn (multi_size)``, ``mpnn [a1b2c3d4]``.
+    """The name of each of some runs: ``mpnn``, ``mpnn (multi_size)``, ``mpnn [a1b2c3d4]``, ``mpnn, data seed 1``.
 
     The protocol is in parentheses if a record names one. If runs share model and protocol, eight hex digits in brackets
-    distinguish them: ``config_hash`` on one dataset, ``setup_hash`` across datasets.
+    distinguish them: ``config_hash`` on one dataset, ``setup_hash`` across datasets. Runs that differ only in the draw
+    of the data have its data seed behind the name, unless it is 0.
     """
 
     def __init__(self, results: Sequence[Aggregate], *, across: bool = False) -> None:
@@ -23,12 +24,18 @@ class Labels:
         """
         self._across = across
         self._hashes: dict[tuple[str, ...], set[str]] = {}
+        self._draws: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
         for runs in results:
+            self._draws.setdefault(_settings(runs), set()).add(runs.data_seeds)
             self._hashes.setdefault(self._group(runs), set()).add(self._hash(runs))
             self._hashes.setdefault(_setup_group(runs), set()).add(runs.config_hash)
 
     def __getitem__(self, runs: Aggregate) -> str:
         """Return the name of runs that were among ``results``."""
+        draws = ", ".join(map(str, runs.data_seeds)) if len(self._draws[_settings(runs)]) > 1 else "0"
+        return self._of_configuration(runs) + (f", data seed {draws}" if draws != "0" else "")
+
+    def _of_configuration(self, runs: Aggregate) -> str:
         name = named(runs.model, runs.protocol)
         if len(self._hashes[_setup_group(runs)]) > 1:
             return f"{name} [{runs.config_hash}]"
@@ -44,6 +51,11 @@ class Labels:
 def _setup_group(runs: Aggregate) -> tuple[str, ...]:
     """Return the key of a setup on a dataset; runs with the same key may differ in their data only."""
     return (runs.dataset, runs.model, runs.protocol or "", runs.records[0].setup_hash)
+
+
+def _settings(runs: Aggregate) -> tuple[str, ...]:
+    """Return the key of a configuration on a dataset; runs with the same key differ in their draw only."""
+    return (runs.dataset, runs.model, runs.protocol or "", runs.config_hash)
 
 
 def named(model: str, protocol: str | None) -> str:

@@ -23,6 +23,7 @@ from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.validation import StrictModel
+from graphbench.evaluation.metrics import METRICS
 from graphbench.records.aggregates import Stat
 from graphbench.records.copies import repeatable_scores
 from graphbench.records.machine import hardware
@@ -262,12 +263,13 @@ def _of_split(
         low, high = np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
         intervals.append((float(low), float(high)))
     known = [interval for interval in intervals if interval is not None]
+    lowest, highest = (METRICS[metric].lowest, METRICS[metric].highest) if metric in METRICS else (-math.inf, math.inf)
     return SplitComparison(
         metric=metric,
         recorded=recorded[metric],
         repeated=repeated[metric],
-        low=min((low for low, _ in known), default=None),
-        high=max((high for _, high in known), default=None),
+        low=min((max(low, lowest) for low, _ in known), default=None),
+        high=max((min(high, highest) for _, high in known), default=None),
         equal=repeatable_scores(recorded) == repeatable_scores(repeated),
     )
 

@@ -108,7 +108,7 @@ def test_the_json_has_a_schema_and_all_that_pages_show(card):
     assert found["schema"] == 3 and found["records"] == 8
     board = next(b for b in found["boards"] if (b["split"], b["budget_class"], b["main"]) == ("test", "open", True))
     row = board["rows"][1]
-    assert (row["label"], row["values"], row["rank"]) == ("gin", [0.73, 0.77, 0.75], 1)
+    assert (row["label"], row["values"], row["rank"]) == ("gin", [0.73, 0.77, 0.75], 2)
     assert (
         row["interval"]["method"] == "student"
         and row["against_best"]["seeds"] == 3

@@ -66,6 +66,24 @@ def test_the_interval_is_that_of_the_board(records):
     assert "[" not in rows_of(paper_table(records, "markdown"))["best"][1]
 
 
+def test_what_an_interval_leaves_out_is_told_where_one_is_shown(records):
+    text = paper_table(records, "latex", intervals=True)
+    assert "leaves the draw of the test samples out" in text and "no width" not in text
+    assert "intervals" not in paper_table(records, "latex")
+    facts = {"dataset": MST, "dataset_version": 1, "model": "perfect", "replicates": {"test": (1.0,) * 200}}
+    perfect = [make_record(seed, **facts, scores={"test": {"f1": 1.0}}) for seed in range(3)]
+    assert "an interval of no width" in paper_table(perfect, "markdown", intervals=True)
+
+
+def test_all_forms_have_the_same_names(records):
+    """Two configurations of one name on one dataset."""
+    facts = {"dataset": MST, "dataset_version": 1, "model": "best", "config": {"model": {"layers": 9}}}
+    other = [bootstrapped(make_record(seed, **facts, scores={"test": {"f1": 0.3}})) for seed in range(3)]
+    text = paper_table([*records, *other], "markdown")
+    names = {row["model"] for row in csv.DictReader(io.StringIO(paper_table([*records, *other], "csv")))}
+    assert sum(name.startswith("best") for name in names) == 2 and names == set(rows_of(text))
+
+
 def test_latex_is_a_whole_table_with_escaped_names(records):
     text = paper_table(records, "latex", intervals=True)
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]

@@ -156,15 +156,22 @@ def drawn(seed, data_seed, **changes):
 
 
 def test_draws_of_a_card_are_one_group():
-    values = {(0, 1): 0.6, (0, 2): 0.7, (1, 1): 0.8, (1, 3): 0.9}
+    values = {(0, 1): 0.6, (0, 2): 0.7, (1, 3): 0.8, (1, 4): 0.9}
     (runs,) = aggregate(drawn(seed, k, f1=value) for (seed, k), value in values.items())
-    assert (runs.seeds, runs.data_seeds, len(runs.records)) == ((0, 1), (1, 2, 3), 4)
+    assert (runs.seeds, runs.data_seeds, len(runs.records)) == ((0, 1), (1, 2, 3, 4), 4)
     assert [(r.seed, r.data_seed) for r in runs.records] == sorted(values)
     stat = runs.score("test", "f1")
     assert (stat.mean, stat.std, stat.n) == (pytest.approx(0.75), pytest.approx(statistics.stdev(values.values())), 4)
     (mixed,) = aggregate([drawn(0, 0), drawn(0, 4)])
     assert mixed.data_seeds == (0, 4)
     assert len({drawn(0, k).setup_hash for k in range(3)}) == 1
+
+
+def test_draws_with_other_numbers_of_runs_are_groups_of_their_own():
+    """Five seeds of one draw and one seed of another have no common mean."""
+    groups = aggregate([*(drawn(seed, 0, f1=0.8) for seed in range(5)), drawn(0, 1, f1=0.2)])
+    assert [(runs.data_seeds, runs.seeds) for runs in groups] == [((0,), (0, 1, 2, 3, 4)), ((1,), (0,))]
+    assert [runs.score("test", "f1").mean for runs in groups] == [pytest.approx(0.8), pytest.approx(0.2)]
 
 
 def test_draws_of_other_cards_and_versions_never_mix():

@@ -133,6 +133,10 @@ def test_runs_on_several_draws_are_one_row_with_a_note(tmp_path, card):
     )
     assert f"{note}: 0.0577\n- Statistics of splits, and scores of trivial" in text
     assert "; 3 data seeds (1, 2, 3); v2-ab12cd34ef56-draw3; test 01234567 |" in text
+    unequal = [*runs, make_record(2, f1=0.6, data_seed=3, data_fingerprint="v2-ab12cd34ef56-draw3")]
+    text = build_report(unequal, tmp_path / "unequal.md", cards={ID: card})[0].read_text(encoding="utf-8")
+    assert "| gin, data seed 1 | 0.7000 | 1 seed of data seed 1, 100 steps |" in text
+    assert "| gin, data seed 3 | 0.7500 ± 0.2121 | 2 seeds of data seed 3, 100 steps |" in text
     text = build_report(runs[:1], tmp_path / "one.md", cards={ID: card})[0].read_text(encoding="utf-8")
     assert "| 1 seed of data seed 1, 100 steps |" in text
     assert "- gin: mean over 1 run with 1 training seed (0) and 1 data seed (1)\n" in text
