@@ -163,7 +163,8 @@ def results(
         "budget": budget,
     }
     chosen = set(list_datasets(selector)) if selector else None
-    rows = as_rows("*", record_places(records, baselines=baselines), **filters, sort=sort, reverse=reverse)
+    order: dict[str, Any] = {"sort": sort, "reverse": reverse}
+    rows = as_rows("*", record_places(records, baselines=baselines), **filters, **order, skip_malformed=True)
     rows = [row for row in rows if chosen is None or is_chosen(row["dataset"], chosen)]
     if as_json:
         print_json(rows)

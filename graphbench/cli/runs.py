@@ -105,6 +105,8 @@ def chosen_records(
 ) -> list[RunRecord]:
     """Return the records of the chosen datasets in some folders; without folders, the records of the package.
 
+    A malformed file is left out with a warning.
+
     Args:
         selector: Datasets; None for all datasets, with or without a card. An id alone stands for all tasks and views.
         folders: Folders of records.
@@ -117,7 +119,7 @@ def chosen_records(
     from graphbench.records.files import load_records
 
     places = record_places(folders, baselines=baselines)
-    records = fitting_records(load_records("*", places), selector)
+    records = fitting_records(load_records("*", places, skip_malformed=True), selector)
     if not records:
         where = " and ".join(map(str, places))
         what = f"of {', '.join(selector)} " if selector else ""

@@ -5,6 +5,7 @@ The format only ever grows: a file written by an older version must still load.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -19,6 +20,8 @@ from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.core.files import load_json, write_text
 from graphbench.core.validation import explain
 from graphbench.records.record import _FIRST_WITH_DIGESTS, DIGEST, SCHEMA, RunRecord, _fits
+
+logger = logging.getLogger(__name__)
 
 RecordFolders = str | Path | Sequence[str | Path] | None
 """A folder of records, or several; None for the package's ``baselines/results``."""
@@ -114,28 +117,37 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
         raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
 
 
-def load_records(selector: str | Sequence[str] = "*", records: RecordFolders = None) -> list[RunRecord]:
+def load_records(
+    selector: str | Sequence[str] = "*", records: RecordFolders = None, *, skip_malformed: bool = False
+) -> list[RunRecord]:
     """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
 
     Args:
         selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
         records: Folder searched for ``*.json``, at any depth, or several folders; ``baselines/results`` when None. In
             the folder of a run, ``record.json`` alone is read.
+        skip_malformed: Whether a malformed file is left out with a warning that names the file and the reason.
 
     Raises:
-        ResultError: If a folder does not exist or a file in it is malformed.
+        ResultError: If a folder does not exist, or a file in it is malformed and not to be left out.
     """
-    return [record for _, record in stored_records(selector, records)]
+    return [record for _, record in stored_records(selector, records, skip_malformed=skip_malformed)]
 
 
-def stored_records(selector: str | Sequence[str] = "*", records: RecordFolders = None) -> list[tuple[Path, RunRecord]]:
+def stored_records(
+    selector: str | Sequence[str] = "*", records: RecordFolders = None, *, skip_malformed: bool = False
+) -> list[tuple[Path, RunRecord]]:
     """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
-    stored = [
-        (path, read_record(path))
-        for folder in record_folders(records)
-        for path in sorted(folder.rglob("*.json"))
-        if not path.name.startswith(".") and (path.name == RECORD or not path.with_name(RECORD).is_file())
-    ]
+    stored = []
+    for path in (path for folder in record_folders(records) for path in sorted(folder.rglob("*.json"))):
+        if path.name.startswith(".") or (path.name != RECORD and path.with_name(RECORD).is_file()):
+            continue
+        try:
+            stored.append((path, read_record(path)))
+        except ResultError as error:
+            if not skip_malformed:
+                raise
+            logger.warning("left out: %s", error)
     chosen = [(path, r) for path, r in stored if matches(r.dataset, selector)]
     return sorted(chosen, key=lambda item: _order(item[1]))
 

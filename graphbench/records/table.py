@@ -66,6 +66,7 @@ def as_rows(
     budget: Budgets | None = None,
     sort: str | None = None,
     reverse: bool = False,
+    skip_malformed: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the stored records as rows for CSV or JSON, one per record, split and metric.
 
@@ -84,6 +85,7 @@ def as_rows(
         budget: Only runs of this kind: ``full`` budget, ``small`` budget, or ``unstated`` budget.
         sort: Column to sort by, ascending, rows without a value last; the order of datasets, models and seeds if None.
         reverse: Whether to sort descending.
+        skip_malformed: Whether a malformed file is left out with a warning.
 
     Returns:
         Dictionaries with the keys ``COLUMNS``. Values are strings, numbers, booleans or None: ``higher_is_better`` is
@@ -92,7 +94,7 @@ def as_rows(
 
     Raises:
         ArgumentError: If the kind of budget or the column is unknown.
-        ResultError: If the folder does not exist or a record in it is malformed.
+        ResultError: If the folder does not exist, or a record in it is malformed and not to be left out.
     """
     if budget is not None and budget not in get_args(Budgets):
         raise ArgumentError(f"unknown kind of budget {budget!r}; choose from {', '.join(get_args(Budgets))}")
@@ -100,7 +102,7 @@ def as_rows(
         hint = did_you_mean(nearest(sort, COLUMNS)) or f"; choose from {', '.join(COLUMNS)}"
         raise ArgumentError(f"unknown column {sort!r}{hint}")
     rows = []
-    for path, record in stored_records(selector, records):
+    for path, record in stored_records(selector, records, skip_malformed=skip_malformed):
         if matches(record.model, model) and (budget is None or record.budget.small is _SMALL[budget]):
             rows += [row for row in _rows(path, record) if matches(row["split"], split) and _is_metric(row, metric)]
     if sort is None:

@@ -93,6 +93,20 @@ def test_csv_and_json_have_every_row_and_column(run, folder):
                                and row["metric"] == "f1"]  # fmt: skip
 
 
+def test_a_malformed_record_is_left_out_and_named(run, folder, tmp_path, caplog):
+    """One bad file says nothing of the others."""
+    (folder / "half.json").write_text("{", encoding="utf-8")
+    for words in (
+        ("results", "--csv"),
+        ("results", "--format", "csv"),
+        ("leaderboard", "--output", tmp_path / "board.json"),
+        ("report", "--output", tmp_path / "report.md"),
+    ):
+        caplog.clear()
+        assert run(*words, "--records", folder)[0] == 0, words
+        assert "left out" in caplog.text and "half.json is not a JSON record" in caplog.text, words
+
+
 def test_tables_for_papers_are_printed_in_three_forms(run, folder):
     code, out, _ = run("results", "mst_easy", "--records", folder, "--format", "latex")
     assert code == 0 and out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lr}") and "structural (rule)" in out

@@ -109,6 +109,13 @@ def test_unreadable_records(tmp_path):
         load_records(records=tmp_path / "nowhere")
 
 
+def test_a_malformed_record_can_be_left_out_with_its_name_and_reason(tmp_path, caplog):
+    save_record(make_record(), tmp_path)
+    (tmp_path / "half.json").write_text("{", encoding="utf-8")
+    assert len(load_records(records=tmp_path, skip_malformed=True)) == 1
+    assert "left out" in caplog.text and "half.json is not a JSON record" in caplog.text
+
+
 def test_selecting_records(tmp_path):
     save_record(make_record(1), tmp_path)
     for dataset in ("algoreas/mst_medium", "clrs/bfs", "co/rb_small:max_cut"):
