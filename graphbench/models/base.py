@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -81,7 +82,14 @@ class Predicted:
 
 
 class TaskModel(nn.Module):
-    """Base class of the models of the suite."""
+    """Base class of the models of the suite.
+
+    Attributes:
+        built_for: Task id -> the properties of the task that the model was built for; empty if the model was not built
+            from a configuration.
+    """
+
+    built_for: Mapping[str, TaskFeatures] = MappingProxyType({})
 
     def forward(self, batch: Any, task_id: str | None = None) -> Any:
         """Return the raw outputs for a batch.

@@ -147,14 +147,14 @@ class InputEncoder(nn.Module):
         them. With inverse arcs they are [2E, d], every arc followed by its inverse. For ``copies`` of one graph they
         are [E / copies, d], the edges of the first.
         """
-        nodes = self._embed(batch, Location.NODE, 1)
+        nodes = self._embed(batch, Location.NODE, layout.num_nodes)
         if nodes is None:
             assert self.no_node_feature is not None
             nodes = self.no_node_feature.expand(layout.num_nodes, -1)
-        graphs = self._embed(batch, Location.GRAPH, 1)
+        graphs = self._embed(batch, Location.GRAPH, layout.num_graphs)
         if graphs is not None:
             nodes = nodes + graphs[layout.graph]
-        edges = self._embed(batch, Location.EDGE, copies)
+        edges = self._embed(batch, Location.EDGE, layout.edge_index.shape[1], copies)
         edges = self.no_edge_feature if edges is None else edges
         return nodes, edges if edges is None or not self.inverse else self._both_ways(edges, batch, layout)
 
@@ -180,7 +180,7 @@ class InputEncoder(nn.Module):
         return found
 
     def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
-        backwards = self._embed(batch, _INVERSE, 1)
+        backwards = self._embed(batch, _INVERSE, layout.edge_index.shape[1])
         backwards = self.no_inverse_feature if backwards is None else backwards
         assert backwards is not None
         count = layout.edge_index.shape[1]
@@ -200,12 +200,13 @@ class InputEncoder(nn.Module):
         copies = {(facts_of(tensor) or {}).get(COPIES, 1) for tensor in tensors}
         return copies.pop() if read and len(copies) == 1 else 1
 
-    def _embed(self, batch: Data, location: str, copies: int) -> Tensor | None:
+    def _embed(self, batch: Data, location: str, items: int, copies: int = 1) -> Tensor | None:
         """Return the embeddings of a location, of the first of ``copies`` equal parts of its values."""
         total: Tensor | None = None
         for encoder in self._at(location):
             assert isinstance(encoder, ScalarEncoder | ClassEncoder)
             values = feature_values(batch, encoder.feature)
+            _require_items(values, encoder.feature, items)
             part = encoder(values if copies == 1 else values[: len(values) // copies])
             total = part if total is None else total + part
         return total
@@ -224,6 +225,16 @@ def feature_values(batch: Data, feature: Feature) -> Tensor:
         )
     values: Tensor = batch[feature.name]
     return values
+
+
+def _require_items(values: Tensor, feature: Feature, items: int) -> None:
+    """Raise an error unless a feature has a row per node, graph or column of ``edge_index``."""
+    if values.shape[:1] != (items,):
+        of = "column of edge_index" if feature.location is Location.EDGE else str(feature.location)
+        raise ConfigError(
+            f"the {feature.location} feature {feature.name!r} has the shape {list(values.shape)}, and the batch has "
+            f"{items:,} of its {feature.location}s; give one row per {of}"
+        )
 
 
 def as_rows(values: Tensor, feature: Feature) -> Tensor:

@@ -103,6 +103,8 @@ class Layout:
         if ptr is None:
             counts = occurrences(graph, int(getattr(batch, "num_graphs", 1)))
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        if graph.numel() == 0:
+            raise ArgumentError("the batch has no nodes; models need graphs with at least one node")
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
         layout = cls(edge_index, graph, ptr, ptr.numel() - 1, directed, getattr(batch, EXTENT, None))

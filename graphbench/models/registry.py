@@ -121,7 +121,9 @@ def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> Ta
             f"the model's weights would take at least {size / 1e9:,.0f} GB, this machine has {memory / 1e9:,.0f} GB "
             "of memory; lower model.hidden or model.layers"
         )
-    return registered.build(config, tasks)
+    model = registered.build(config, tasks)
+    model.built_for = dict(tasks)
+    return model
 
 
 def _memory_bytes() -> float:

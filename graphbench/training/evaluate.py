@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Stage
 from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.score import Score
@@ -32,6 +33,8 @@ from graphbench.training.splits import choose_splits
 from graphbench.training.trained import task_for
 
 logger = logging.getLogger(__name__)
+
+_NAMED_FEATURES = 3  # in messages
 
 SplitScores = dict[str, Score]
 
@@ -68,12 +71,14 @@ def evaluate_model(
             ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
     Raises:
-        EvaluationError: If the model cannot be called with a batch, the split is empty, or the predictions have another
-            shape than the targets or are not finite.
+        EvaluationError: If the model cannot be called with a batch or was built for other features, the split is empty
+            or no split, or the predictions have another shape than the targets or are not finite.
         TrainingError: If a single sample does not fit into the device's memory.
     """
     options: dict[str, Any] = {"task_options": task_options, "progress": progress, "scores": scores}
-    name = getattr(dataset, "split", "dataset")
+    if not isinstance(dataset, GraphDataset):
+        raise _no_split("dataset", dataset)
+    name = dataset.split
     return evaluate_splits(model, {name: dataset}, batch_size, device, precision, **options)[name]
 
 
@@ -95,14 +100,12 @@ def evaluate_splits(
     _require_model(model, scores)
     for name, split in splits.items():
         if not isinstance(split, GraphDataset):
-            raise EvaluationError(
-                f"the split {name!r} is {split!r:.80}; give a split of a loaded dataset, such as "
-                "graphbench.Loader(...).load().test"
-            )
+            raise _no_split(name, split)
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target) if isinstance(model, nn.Module) else model
     split_scores: SplitScores = {}
     for name, split in splits.items():
+        _require_fitting_data(model, split.card)
         task = task_for(model, split.card, task_options)
         options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
         split_scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
@@ -133,17 +136,54 @@ def predict_model(
         mapping output -> tensor with a row per node, edge or graph; in tasks that write texts a list.
 
     Raises:
-        EvaluationError: If the model is no ``TaskModel``; other models return predictions themselves.
+        EvaluationError: If the model is no ``TaskModel`` (other models return predictions themselves) or was built for
+            other features, or the dataset is no split.
     """
     if not isinstance(model, TaskModel):
         raise EvaluationError(
             f"the model is a {type(model).__name__}, which returns predictions itself: call it with every batch of "
             "dataset.batches(size)"
         )
+    if not isinstance(dataset, GraphDataset):
+        raise _no_split("dataset", dataset)
+    _require_fitting_data(model, dataset.card)
     target = choose_device(device) if isinstance(device, str) else device
     predictor = TorchPredictor(model.to(target), target, precision)
     task = task_for(model, dataset.card, task_options)
     return predictor.predictions(task, dataset.card.address, dataset, dataset.split, progress)
+
+
+def _no_split(name: str, value: Any) -> EvaluationError:
+    return EvaluationError(
+        f"the split {name!r} is {value!r:.80}; give a split of a loaded dataset, such as "
+        "graphbench.Loader(...).load().test"
+    )
+
+
+def _require_fitting_data(model: Any, card: Card) -> None:
+    """Refuse samples without the features that a model of the suite was built for.
+
+    Raises:
+        EvaluationError: If a feature is missing or of another kind, or the graphs are directed and were not, or the
+            other way round.
+    """
+    built_for = getattr(model, "built_for", None) or {}
+    wanted = built_for.get(card.address) or (next(iter(built_for.values())) if len(built_for) == 1 else None)
+    if wanted is None:
+        return
+    found = {feature.name: feature for feature in card.features}
+    read = [feature for feature in wanted.features if feature.stage is not Stage.META]
+    unlike = [feature for feature in read if found.get(feature.name) != feature]
+    if not unlike and wanted.directed == card.directed:
+        return
+    words = [f"the {feature.stage} {feature.name!r} ({feature.location} {feature.kind})" for feature in unlike]
+    more = len(words) - _NAMED_FEATURES
+    words = words[:_NAMED_FEATURES] + ([f"{more} more"] if more > 0 else [])
+    lacks = ", ".join(words) or f"{'directed' if wanted.directed else 'undirected'} graphs"
+    raise EvaluationError(
+        f"the model was built for {', '.join(built_for)}, and {card.address} lacks {lacks}; score it on a dataset with "
+        "the same features, or train a model on this one"
+    )
 
 
 def _require_model(model: Any, scores: str | None) -> None:

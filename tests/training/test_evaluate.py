@@ -1,17 +1,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Batch, Data
 
-from graphbench.core.errors import CardError, CheckpointError, ConfigError, EvaluationError, TrainingError
+from graphbench.core.errors import (
+    ArgumentError,
+    CardError,
+    CheckpointError,
+    ConfigError,
+    EvaluationError,
+    TrainingError,
+)
 from graphbench.models import base
-from graphbench.models.base import TaskModel, largest_batch
+from graphbench.models.base import TaskFeatures, TaskModel, largest_batch
 from graphbench.records.files import save_record
 from graphbench.tasks.evaluator import Evaluator
-from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
+from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, predict_model
 from graphbench.training.run import train
 
 
@@ -182,3 +191,36 @@ def test_folders_and_splits_that_do_not_exist_are_refused(run, toys, tmp_path):
         evaluate_run(tmp_path)
     with pytest.raises(CardError, match="no split 'n13'"):
         evaluate_run(run.path, "n13", data=toys)
+
+
+def test_a_model_is_not_scored_on_data_without_its_features(run, toys):
+    """The message names the features that the data lack, and no error of the model's inside is seen."""
+    model = load_run(run.path, toys.card)
+    fewer = TaskFeatures(
+        (*toys.card.features, replace(toys.card.features[0], name="colour")), toys.card.directed, toys.card.complete
+    )
+    model.built_for = {"algoreas/mst_easy": fewer}
+    with pytest.raises(EvaluationError, match=r"was built for algoreas/mst_easy, and .* lacks the \w+ 'colour'"):
+        evaluate_model(model, toys.test)
+    with pytest.raises(EvaluationError, match="lacks the"):
+        next(iter(predict_model(model, toys.test)))
+    model.built_for = {"algoreas/mst_easy": replace(fewer, features=toys.card.features, directed=not fewer.directed)}
+    with pytest.raises(EvaluationError, match="directed graphs"):
+        evaluate_model(model, toys.test)
+
+
+@pytest.mark.parametrize("score", [evaluate_model, lambda model, data: next(iter(predict_model(model, data)))])
+def test_what_is_no_split_is_named(run, toys, score):
+    with pytest.raises(EvaluationError, match=r"'mst_easy'; give a split of a loaded dataset"):
+        score(load_run(run.path, toys.card), "mst_easy")
+
+
+def test_batches_that_do_not_fit_are_named(run, toys):
+    model = load_run(run.path, toys.card)
+    batch = next(iter(toys.test.batches(2)))
+    batch.weight = batch.weight[:-1]
+    with pytest.raises(ConfigError, match=r"edge feature 'weight' has the shape .* one row per column of edge_index"):
+        model.predict(model.prepare(batch))
+    empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), weight=torch.zeros(0), num_nodes=0)
+    with pytest.raises(ArgumentError, match="no nodes"):
+        model.predict(model.prepare(Batch.from_data_list([empty])))

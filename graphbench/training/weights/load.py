@@ -76,6 +76,8 @@ def load_model(dataset: str, model: str | Path, *, seed: int | None = None, stri
     if isinstance(model, Path) or str(model).endswith(SUFFIX):
         file = read_weights(checked_path("model", model))
         _require_row(file, _address(dataset, file), seed)
+    elif not isinstance(model, str):
+        raise ArgumentError(f"model must be the name of a model or the path of a file of weights, got {model!r}")
     else:
         file = find_weights(find_card(dataset).address, model, seed)
     return rebuilt(file, strict=strict)
