@@ -139,9 +139,13 @@ def png_bytes(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+_MOST_ENLARGED = 1.5
+
+
 def inline_svg(figure: Figure, title: str) -> str:
     """Return the figure as an ``<svg>`` element for a page: scalable, in the page's text colour, with a title.
 
+    It fills its column, but is enlarged by at most a half, so that the letters of a narrow figure stay small.
     The text stays text, and the same figure always gives the same characters.
     """
     import matplotlib
@@ -153,7 +157,8 @@ def inline_svg(figure: Figure, title: str) -> str:
     text = buffer.getvalue()
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
+    widest = f'style="width: min(100%, {_MOST_ENLARGED * 96 * figure.get_figwidth():.0f}px)"'
+    svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', rf"<svg\1 {widest}", svg, count=1)
     svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r'<svg\1 role="img"', svg, count=1)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", svg)
     svg = svg.replace(INK, "currentColor").replace(PAPER, "var(--ground)")
