@@ -45,27 +45,39 @@ def mark_trained(axes: Axes, sizes: Sequence[float]) -> None:
 def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
     """Return the figure of training loss and validation score against steps, or None if no run has curves.
 
+    Scores on different validation splits, such as ``val`` and ``val_large``, are drawn in panels of their own.
+
     Args:
         results: Aggregated runs of one dataset; every seed is one line.
         metric: The primary metric; the curve ``val_<metric>`` is drawn, or ``val_loss`` of models selected by the loss.
     """
-    validation = [(f"val_{name}", f"validation {name}") for name in dict.fromkeys((metric, "loss"))]
-    curves = [("train_loss", "training loss"), *validation]
-    panels = [(name, title) for name, title in curves if any(_has_curve(runs, name) for runs in results)]
+    splits = list(dict.fromkeys(map(_validation_split, results)))
+    chosen = {split: [runs for runs in results if _validation_split(runs) == split] for split in splits}
+    curves = [("train_loss", "training loss", list(results))]
+    for name in dict.fromkeys((metric, "loss")):
+        for split, of_split in chosen.items():
+            title = f"validation {name}" if splits == ["val"] else f"{name} on {split}"
+            curves.append((f"val_{name}", title, of_split))
+    panels = [curve for curve in curves if any(_has_curve(runs, curve[0]) for runs in curve[2])]
     if not panels:
         return None
     figure, axes = new_figure(len(panels))
     labels = Labels(results)
-    for panel, (name, title) in zip(axes, panels, strict=True):
-        for number, runs in enumerate(results):
-            label = labels[runs] + runs.mark
-            _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)], label)
+    colours = {id(runs): COLOURS[number % len(COLOURS)] for number, runs in enumerate(results)}
+    for panel, (name, title, shown) in zip(axes, panels, strict=True):
+        for runs in shown:
+            _draw_curves(panel, runs, name, colours[id(runs)], labels[runs] + runs.mark)
         panel.set_xlabel("optimizer steps")
         panel.set_ylabel(title)
-        if name.endswith("_loss") and _spans_magnitudes(results, name):
+        if name.endswith("_loss") and _spans_magnitudes(shown, name):
             panel.set_yscale("log")
     add_legend(figure, axes)
     return figure
+
+
+def _validation_split(runs: Aggregate) -> str:
+    """Return the split by which the weights of runs were selected."""
+    return str(runs.records[0].config.get("training", {}).get("val_split") or "val")
 
 
 def _spans_magnitudes(results: Sequence[Aggregate], name: str) -> bool:

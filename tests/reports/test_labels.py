@@ -167,3 +167,13 @@ def test_the_curve_over_clauses_runs_by_size():
     (legend,) = axes.figure.legends
     order = [text.get_text() for text in legend.get_texts()]
     assert order[0] == "gat" and order[-2:] == ["size trained on", "best trivial"]
+
+
+def test_scores_on_different_validation_splits_have_panels_of_their_own():
+    large = clrs(model="pairs").config | {"training": {"steps": 100, "val_split": "val_large"}}
+    results = aggregate([clrs(), clrs(model="pairs", config=large)])
+    panels = curve_figure(results, "score").axes
+    assert [panel.get_ylabel() for panel in panels] == ["score on val", "score on val_large"]
+    assert [len(panel.get_lines()) for panel in panels] == [1, 1]
+    (panel,) = curve_figure(results[:1], "score").axes
+    assert panel.get_ylabel() == "validation score"
