@@ -8,5 +8,6 @@ DOMAIN = Domain(
     "co",
     generators="graphbench.domains.co.generators:GENERATORS",
     labellers="graphbench.domains.co.labellers:LABELLERS",
+    sources="graphbench.domains.co.graph_files:SOURCES",
     problems="graphbench.domains.co.problems:PROBLEMS",
 )

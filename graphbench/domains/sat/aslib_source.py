@@ -16,12 +16,13 @@ from graphbench.core.files import clear_errors, file_sha256
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.file_sources import FileSource
+from graphbench.data.components.folder_splits import splits_by_hash
 from graphbench.data.components.generators import Generator
 from graphbench.domains.sat.aslib_files import COSTS, DESCRIPTION, FEATURE_STATUS, FOLDS, RUNS, read_scenario
 from graphbench.domains.sat.aslib_files import FEATURES as VALUES
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.dimacs import read_dimacs
-from graphbench.domains.sat.formula_files import MAX_LITERALS, SUFFIXES, canonical_formula, splits_by_hash
+from graphbench.domains.sat.formula_files import MAX_LITERALS, SUFFIXES, canonical_formula
 from graphbench.domains.sat.scenario_samples import FEATURES, SECONDS, scenario_features, scenario_samples
 from graphbench.domains.sat.scenarios import Scenario
 

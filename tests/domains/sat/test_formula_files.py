@@ -10,6 +10,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import FormulaError, StoreError
+from graphbench.data.components.folder_splits import splits_by_hash
 from graphbench.data.store.shards import stored_samples
 from graphbench.domains.sat import Cnf
 from graphbench.domains.sat.dimacs import read_dimacs
@@ -17,7 +18,6 @@ from graphbench.domains.sat.formula_files import (
     MAX_VARIABLES,
     read_formula,
     read_formulas,
-    splits_by_hash,
     write_formulas,
 )
 from graphbench.domains.sat.formulas import formula_of
