@@ -185,3 +185,16 @@ def test_metrics_of_every_task_are_checked(make_labelled, task, metric, words):
 
 def replace_primary(card, task, metric):
     return card.tasks[task].metrics.model_copy(update={"primary": metric})
+
+
+def test_an_update_of_one_task_keeps_the_facts_of_the_others(make_labelled):
+    card = make_labelled()
+    update_measured(card, progress=False)
+    before = load_family(card.path)[0].measured
+    altered = before.model_copy(
+        update={"tasks": {name: task.model_copy(update={"floor": {}}) for name, task in before.tasks.items()}}
+    )
+    update_measured(card.model_copy(update={"measured": altered}), progress=False, tasks=["mis"])
+    after = load_family(card.path)[0].measured
+    assert after.tasks["mis"] == before.tasks["mis"] and after.labels == before.labels
+    assert [name for name, task in after.tasks.items() if not task.floor] == [n for n in before.tasks if n != "mis"]

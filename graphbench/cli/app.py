@@ -213,7 +213,8 @@ def verify(
         bool,
         typer.Option(
             "--update",
-            help="Measure the hashes, statistics and trivial scores of the card again; with --splits, of these splits.",
+            help="Measure the hashes, statistics and trivial scores of the card again; with --splits, of these splits, "
+            "and of a dataset with its task, such as `co/rb_small:mis`, of this task.",
         ),
     ] = False,
     data_seed: DataSeed = 0,
@@ -237,9 +238,14 @@ def verify(
     if update and source != "generated":
         raise typer.BadParameter("facts are measured on generated data; leave --source or --update out")
     if update:
+        tasks: dict[str, list[str] | None] = {}
+        for id_ in ids:
+            address, _, task = id_.partition(":")
+            known = tasks.setdefault(address, [])
+            tasks[address] = [*known, task] if task and known is not None else None
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            named = None if splits is None else card.select_splits(splits)
-            path = update_measured(card, root=root, samples=[] if samples is None else [samples], splits=named)
+            parts = {"splits": None if splits is None else card.select_splits(splits), "tasks": tasks[card.id]}
+            path = update_measured(card, None, root, [] if samples is None else [samples], **parts)
             echo(f"{card.id}: wrote {path}")
         return
     outcomes = []

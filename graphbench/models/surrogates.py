@@ -10,6 +10,8 @@ objective itself.
 loss             loss of a graph, sums over nodes v and edges uv, each once            source
 ===============  ====================================================================  ==============================
 independent_set  ``-sum p_v + beta * sum p_u p_v``                                     Karalias and Loukas 2020
+vertex_cover     ``sum p_v + beta * sum (1 - p_u) (1 - p_v)``                          the same
+clique           ``-sum p_v + beta * sum p_u p_v`` over pairs that are not joined      the same
 max_cut          ``-sum (p_u (1 - p_v) + p_v (1 - p_u))``                              the same
 coloring         ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``                Schuetz et al. 2022; colours
                                                                                        are counted as by Jabrayilov
@@ -62,6 +64,33 @@ def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tens
         layout, p = _layout(batch), torch.sigmoid(_checked(scores, batch, dimensions=1))
         edges_within = (p * neighbour_sums(p, layout)).sum() / 2
         return (beta * edges_within - p.sum()) / layout.num_graphs
+
+
+def vertex_cover_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tensor:
+    """Return the expected size of a cover plus ``beta`` times the expected number of edges without a member, a scalar.
+
+    It is the loss of the independent set of the other nodes, plus the mean number of nodes. Arguments and errors are
+    those of :func:`independent_set_loss`; the scores are logits of joining the cover.
+    """
+    layout = _layout(batch)
+    return independent_set_loss(-scores, batch, beta) + layout.num_nodes / layout.num_graphs
+
+
+def clique_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tensor:
+    """Return minus the expected size of a set plus ``beta`` times the expected number of its pairs that are not joined.
+
+    The sum over pairs that are not joined is the one over all pairs, ``((sum p_v)^2 - sum p_v^2) / 2``, less the one
+    over edges, so no complement is made. Arguments and errors are those of :func:`independent_set_loss`.
+    """
+    if not 1.0 <= beta < math.inf:
+        raise ConfigError(f"beta = {beta}; give a number from 1 on: below, sets that are no clique have the least loss")
+    _require_floats(scores)
+    with full_precision(scores.device):
+        layout, p = _layout(batch), torch.sigmoid(_checked(scores, batch, dimensions=1))
+        totals = p.new_zeros(layout.num_graphs).index_add(0, layout.graph, p)
+        pairs = (totals.square().sum() - p.square().sum()) / 2
+        joined = (p * neighbour_sums(p, layout)).sum() / 2
+        return (beta * (pairs - joined) - p.sum()) / layout.num_graphs
 
 
 def max_cut_loss(scores: Tensor, batch: Data) -> Tensor:
@@ -139,6 +168,8 @@ def register_surrogate(name: str, loss: Callable[..., Tensor], *, dimensions: in
 
 
 register_surrogate("independent_set", independent_set_loss)
+register_surrogate("vertex_cover", vertex_cover_loss)
+register_surrogate("clique", clique_loss)
 register_surrogate("max_cut", max_cut_loss)
 register_surrogate("coloring", coloring_loss, dimensions=2)
 

@@ -91,6 +91,7 @@ def measure(
     root: str | Path | None = None,
     samples: Sequence[int] = (),
     splits: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
 ) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
@@ -106,15 +107,18 @@ def measure(
             are read from the usual folder.
         samples: Numbers of samples to score trivial predictors and solvers on, beside the usual number; see ``Counts``.
         splits: The splits to measure; None for all.
+        tasks: The tasks whose labels and scores are measured, beside the graphs; None for all.
     """
     whole, card = card, card.graphs
+    named = list(whole.tasks) if tasks is None else list(tasks)
+    labellers = [name for name in whole.labels if any(name in whole.with_task(task).labellers for task in named)]
     chosen = list(card.all_splits) if splits is None else card.select_splits(splits)
     generator = find("generator", card.generator)
     hashes, statistics, counted, different = {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else topology_of(whole)
-    views = [whole.with_task(task) for task in whole.tasks] or [whole] * bool(whole.outputs)
-    steps = len(chosen) * (1 + len(whole.labels)) + len(views) * len([split for split in chosen if split != "train"])
+    views = [whole.with_task(task) for task in named] or [whole] * bool(whole.outputs)
+    steps = len(chosen) * (1 + len(labellers)) + len(views) * len([split for split in chosen if split != "train"])
     with (
         _data_folder(generator, views, root) as place,
         progress_bar(steps, f"measure {card.id}", unit="splits", enabled=progress) as bar,
@@ -136,9 +140,9 @@ def measure(
             if generator.different is not None:
                 different[split] = dict(generator.different(drawn))
             bar.update()
-        labels = measure_labels(whole, graphs, bar)
+        labels = measure_labels(whole, labellers, graphs, bar)
         scores = [measured_task(view, place, samples, splits=chosen, bar=bar, progress=progress) for view in views]
-    tasks = dict(zip(whole.tasks, scores, strict=True)) if whole.tasks else {}
+    by_task = dict(zip(named, scores, strict=True)) if whole.tasks else {}
     own = scores[0] if scores and not whole.tasks else MeasuredTask()
     return Measured(
         version=card.version,
@@ -147,7 +151,7 @@ def measure(
         statistics_samples=counted,
         different=different,
         labels=labels,
-        tasks=tasks,
+        tasks=by_task,
         **{name: getattr(own, name) for name in MeasuredTask.model_fields},
     )
 
@@ -170,16 +174,19 @@ def _stored_samples(card: Card, splits: Sequence[str], root: Path, progress: boo
     return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}
 
 
-def measure_labels(card: Card, graphs: Mapping[str, Samples], bar: Progress) -> dict[str, MeasuredLabels]:
-    """Return the measurements of all labels of a card.
+def measure_labels(
+    card: Card, labellers: Iterable[str], graphs: Mapping[str, Samples], bar: Progress
+) -> dict[str, MeasuredLabels]:
+    """Return the measurements of labels of a card.
 
     Args:
         card: The card, without a chosen task.
+        labellers: The labellers.
         graphs: Split -> first draws of its first samples, without labels.
         bar: Is advanced once for every labeller and split.
     """
     first = {split: _graphs_to_label(card.graphs, split, samples) for split, samples in graphs.items()}
-    return {name: _measured_labels(card, name, first, bar) for name in card.labels}
+    return {name: _measured_labels(card, name, first, bar) for name in labellers}
 
 
 def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
@@ -210,6 +217,7 @@ def update_measured(
     root: str | Path | None = None,
     samples: Sequence[int] = (),
     splits: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
 ) -> Path:
     """Measure a dataset, and write the result next to its card; return the file.
 
@@ -219,21 +227,28 @@ def update_measured(
         root: Folder of the datasets; see :func:`measure`.
         samples: Numbers of samples to score trivial predictors and solvers on; see :func:`measure`.
         splits: The splits to measure; the file keeps the facts of the others. None for all.
+        tasks: The tasks to measure; the file keeps the facts of the others. None for all, as are measured where the
+            file has no facts of this version of the card to keep.
 
     Raises:
         CardError: If splits are named, and the file has no facts of this version of the card to keep.
     """
     path = measured_path(card.path, card.id.split("/", 1)[1])
     before = card.measured
-    if splits is not None and (before is None or before.version != card.version):
-        found = "nothing is measured yet" if before is None else f"its measurements are of version {before.version}"
-        raise CardError(
-            f"{card.id}: only {', '.join(splits)} should be measured, but {found}, so no facts of the other splits can "
-            "be kept; measure all splits"
-        )
-    facts = measure(card, progress=progress, root=root, samples=samples, splits=splits)
+    if before is None or before.version != card.version:
+        tasks = None
+        if splits is not None:
+            found = "nothing is measured yet" if before is None else f"its measurements are of version {before.version}"
+            raise CardError(
+                f"{card.id}: only {', '.join(splits)} should be measured, but {found}, so no facts of the other splits "
+                "can be kept; measure all splits"
+            )
+    facts = measure(card, progress=progress, root=root, samples=samples, splits=splits, tasks=tasks)
     if before is not None and splits is not None:
         facts = _with_facts_of_other_splits(before, facts, card.all_splits)
+    if before is not None and tasks is not None:
+        kept = {"labels": {**before.labels, **facts.labels}, "tasks": {**before.tasks, **facts.tasks}}
+        facts = facts.model_copy(update=kept)
     content = facts.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
     for part in (content, *content.get("tasks", {}).values()):
         for name in ("different", "training", "scores_on_first", "scored_hashes"):  # few datasets have any

@@ -81,7 +81,7 @@ def test_measured_facts_are_of_the_canonical_draw(capsys, monkeypatch):
     measured = []
     monkeypatch.setattr(
         "graphbench.verification.update_measured",
-        lambda card, root, samples, splits: measured.append((card.id, samples, splits)),
+        lambda card, progress, root, samples, splits, tasks: measured.append((card.id, samples, splits, tasks)),
     )
     printed = run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 3, expect=2).err
     assert "leave --data-seed or --update out" in flat(printed) and measured == []
@@ -89,6 +89,19 @@ def test_measured_facts_are_of_the_canonical_draw(capsys, monkeypatch):
     run(capsys, "verify", "bridges_easy", "--update", "--samples", 256)
     run(capsys, "verify", "bridges_easy", "--update", "--splits", "val,ood")
     larger = ["val", *graphbench.card("bridges_easy").ood]
-    assert [samples for _, samples, _ in measured] == [[], [256], []]
-    assert [splits for _, _, splits in measured] == [None, None, larger]
-    assert {name for name, _, _ in measured} == {"algoreas/bridges_easy"}
+    assert [samples for _, samples, *_ in measured] == [[], [256], []]
+    assert [splits for _, _, splits, _ in measured] == [None, None, larger]
+    assert {(name, tasks) for name, _, _, tasks in measured} == {("algoreas/bridges_easy", None)}
+
+
+def test_facts_of_a_named_task_are_measured_alone(capsys, monkeypatch):
+    measured = []
+    monkeypatch.setattr(
+        "graphbench.verification.update_measured",
+        lambda card, progress, root, samples, splits, tasks: measured.append((card.id, tasks)),
+    )
+    run(capsys, "verify", "co/rb_small:mis", "co/rb_small:max_cut", "co/ba_small", "--update")
+    run(capsys, "verify", "co/er_small:mis", "co/er_small", "--update")
+    assert measured == [
+        ("co/rb_small", ["mis", "max_cut"]), ("co/ba_small", None), ("co/er_small", None)
+    ]  # fmt: skip

@@ -14,16 +14,20 @@ from torch_geometric.utils import from_networkx
 from graphbench.core.errors import ConfigError
 from graphbench.models.surrogates import (
     SURROGATES,
+    clique_loss,
     coloring_loss,
     independent_set_loss,
     max_cut_loss,
     surrogate_of,
+    vertex_cover_loss,
 )
 
 SURE = 40.0  # sigmoid and softmax of such logits are 0 or 1 up to 1e-17
 LOSSES = {
     "independent_set": (independent_set_loss, {"beta": 1.7}, ()),
     "max_cut": (max_cut_loss, {}, ()),
+    "vertex_cover": (vertex_cover_loss, {"beta": 1.7}, ()),
+    "clique": (clique_loss, {"beta": 1.7}, ()),
     "coloring": (coloring_loss, {"weight": 0.6}, (4,)),
 }
 
@@ -65,6 +69,23 @@ def test_sets_and_cuts_at_0_and_1(seed):
         assert max_cut_loss(scores, data).item() == pytest.approx(-nx.cut_size(found, inside), abs=1e-9)
     largest = max(len(c) for c in nx.find_cliques(nx.complement(found)))
     assert min(losses) == pytest.approx(-largest, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_covers_and_cliques_at_0_and_1(seed):
+    found = nx.gnp_random_graph(7, 0.4, seed=seed)
+    data, absent = as_data(found), nx.complement(found)
+    covers, cliques = [], []
+    for bits in itertools.product((0, 1), repeat=7):
+        scores = torch.tensor([SURE if bit else -SURE for bit in bits], dtype=torch.float64)
+        inside = {v for v in found if bits[v]}
+        untouched = found.subgraph(set(found) - inside).number_of_edges()
+        covers.append(vertex_cover_loss(scores, data, beta=2.0).item())
+        assert covers[-1] == pytest.approx(len(inside) + 2 * untouched, abs=1e-9)
+        cliques.append(clique_loss(scores, data, beta=2.0).item())
+        assert cliques[-1] == pytest.approx(2 * absent.subgraph(inside).number_of_edges() - len(inside), abs=1e-9)
+    assert min(cliques) == pytest.approx(-max(len(c) for c in nx.find_cliques(found)), abs=1e-9)
+    assert min(covers) == pytest.approx(7 - max(len(c) for c in nx.find_cliques(absent)), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

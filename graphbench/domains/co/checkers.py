@@ -32,6 +32,42 @@ def check_independent_set(num_nodes: int, edges: NDArray[np.int32], label: Label
     return problems + _value_problems(len(members), label, maximise=True)
 
 
+def check_vertex_cover(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
+    """Return the problems of a vertex cover: an edge without a member, a member too many, its value or its bound."""
+    problems = _shape_problems(num_nodes, label, largest=1)
+    if problems:
+        return problems
+    members = {v for v, inside in enumerate(label.solution.tolist()) if inside}
+    needed = set()
+    for u, v in edges.tolist():
+        if u not in members and v not in members:
+            problems.append(f"the edge between {u} and {v} has no member")
+        needed |= {a for a, b in ((u, v), (v, u)) if b not in members}
+    if members - needed:
+        problems.append(f"node {min(members - needed)} could leave the cover")
+    return problems + _value_problems(len(members), label, maximise=False)
+
+
+def check_clique(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
+    """Return the problems of a clique: members that are not joined, a node that could join, its value or its bound."""
+    problems = _shape_problems(num_nodes, label, largest=1)
+    if problems:
+        return problems
+    members = {v for v, inside in enumerate(label.solution.tolist()) if inside}
+    beside: dict[int, set[int]] = {v: set() for v in range(num_nodes)}
+    for u, v in edges.tolist():
+        beside[u].add(v)
+        beside[v].add(u)
+    for u in sorted(members):
+        strangers = members - beside[u] - {u}
+        if strangers:
+            problems.append(f"members {u} and {min(strangers)} are not joined")
+    free = [v for v in range(num_nodes) if v not in members and members <= beside[v]]
+    if free:
+        problems.append(f"node {free[0]} could join the clique")
+    return problems + _value_problems(len(members), label, maximise=True)
+
+
 def check_cut(num_nodes: int, edges: NDArray[np.int32], label: Label) -> list[str]:
     """Return the problems of a cut: its value, its bound, or a node that would be better on the other side."""
     problems = _shape_problems(num_nodes, label, largest=1)

@@ -97,3 +97,4 @@ COLOURING_JOBS = (
     _job("colouring_search", "use_fewer_colours", compile_colouring_search),
     CompileJob("graphbench.domains.algoreas.clique_local_search:improve_clique", compile_first_colourings),
 )
+CLIQUE_JOBS = (SET_JOBS[0], COLOURING_JOBS[1])

@@ -31,6 +31,52 @@ def set_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.in
     return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
 
 
+def cover_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of members of a vertex cover of every graph, int64 ``[G]``.
+
+    Args:
+        graphs: The graphs.
+        solution: Integers or booleans ``[N]``: 1 for members.
+
+    Raises:
+        DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
+    """
+    values = _checked_form(graphs, solution, highest=1)
+    broken = _first_edge_within(graphs.edge_index, values, 0)
+    _refuse_edge(graphs, broken, "has no member of the vertex cover")
+    return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
+
+
+def clique_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of members of a clique of every graph, int64 ``[G]``.
+
+    Args:
+        graphs: The graphs.
+        solution: Integers or booleans ``[N]``: 1 for members.
+
+    Raises:
+        DecodingError: If the solution has another form or is infeasible; the message names the nodes and the graph.
+    """
+    values = _checked_form(graphs, solution, highest=1)
+    sizes = np.bincount(graphs.graph[values == 1], minlength=len(graphs))
+    source, target = graphs.edge_index
+    within = (values[source] == 1) & (values[target] == 1)
+    arcs = np.bincount(source[within], minlength=graphs.num_nodes)
+    lonely = (values == 1) & (arcs < sizes[graphs.graph] - 1)
+    if lonely.any():
+        node = int(lonely.argmax())
+        graph = int(graphs.graph[node])
+        beside = set(target[within & (source == node)].tolist()) | {node}
+        members = np.flatnonzero((values == 1) & (graphs.graph == graph)).tolist()
+        other = next(member for member in members if member not in beside)
+        first = graphs.ptr[graph]
+        raise DecodingError(
+            f"the solution is infeasible: the members {node - first} and {other - first} of graph {graph} are not "
+            "joined, so they are in no clique; an infeasible solution has no score"
+        )
+    return sizes
+
+
 def cut_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
     """Return the number of edges of a cut of every graph, int64 ``[G]``; the solution is the side, 0 or 1, of nodes.
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from graphbench.core.errors import DecodingError
 from graphbench.data.components.problems import Problem
 from graphbench.domains.co.decoding import check_options, decode_colourings, decode_cuts, decode_independent_sets
-from graphbench.domains.co.decoding_checks import colour_counts, cut_sizes, set_sizes
+from graphbench.domains.co.decoding_checks import clique_sizes, colour_counts, cover_sizes, cut_sizes, set_sizes
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
+from graphbench.domains.co.reductions_to_sets import decode_cliques, decode_vertex_covers
 from graphbench.domains.co.searches import SEARCHES
 
 _WEIGHTS = ("edge_weight", "edge_attr", "weight")
@@ -89,5 +90,23 @@ PROBLEMS: Mapping[str, Problem] = {
         maximise=False,
         kind="scalar",
         surrogate="coloring",
+    ),
+    "vertex_cover": _problem(
+        "vertex_cover",
+        "cover_size",
+        decode_vertex_covers,
+        cover_sizes,
+        maximise=False,
+        kind="mask",
+        surrogate="vertex_cover",
+    ),
+    "max_clique": _problem(
+        "max_clique",
+        "clique_size",
+        decode_cliques,
+        clique_sizes,
+        maximise=True,
+        kind="mask",
+        surrogate="clique",
     ),
 }

@@ -9,6 +9,9 @@ method         independent sets                              cuts               
 ``langevin``   many nodes flip in every step (RLSA)          the same
 ``solver``     reductions, local search                      tabu search                     TabuCol and PartialCol
 =============  ============================================  ==============================  =======================
+
+Vertex covers and cliques have the searches of independent sets, see `reductions_to_sets`; the solver of cliques is
+a local search with a proof by branch and bound.
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ from numpy.typing import NDArray
 from graphbench.core.neighbours import Neighbours
 from graphbench.domains.co.annealing import independent_part, langevin, metropolis
 from graphbench.domains.co.baselines import greedy_colouring, greedy_cut, greedy_independent_set
+from graphbench.domains.co.clique import CliqueEffort, find_clique
 from graphbench.domains.co.colouring import ColouringEffort, find_colouring
 from graphbench.domains.co.colouring_annealing import anneal_colouring
 from graphbench.domains.co.colouring_search import dsatur
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.independent_set import IndependentSetEffort, find_independent_set
 from graphbench.domains.co.max_cut import MaxCutEffort, find_cut
+from graphbench.domains.co.reductions_to_sets import CliqueSearch, CoverSearch, Search
 from graphbench.domains.co.solvers import Label, random_state
 
 Solution = NDArray[np.int32]
-Search = Callable[..., Solution]
-
 _KEY = 0x616E6E65
 
 
@@ -93,6 +96,12 @@ def solved_sets(graphs: UndirectedGraphs, seed: int = 0, *, steps: int = 50_000,
     """Return the sets of the solver that makes the labels."""
     effort = IndependentSetEffort(steps=steps, nodes=nodes)
     return _each(graphs, lambda count, edges: find_independent_set(count, edges, effort, seed))
+
+
+def solved_cliques(graphs: UndirectedGraphs, seed: int = 0, *, steps: int = 5_000, nodes: int = 200_000) -> Solution:
+    """Return the cliques of the solver that makes the labels."""
+    effort = CliqueEffort(steps=steps, nodes=nodes)
+    return _each(graphs, lambda count, edges: find_clique(count, edges, effort, seed))
 
 
 def greedy_cuts(graphs: UndirectedGraphs, seed: int = 0) -> Solution:
@@ -163,13 +172,15 @@ def solved_colourings(graphs: UndirectedGraphs, seed: int = 0, *, steps: int = 5
     return _each(graphs, lambda count, edges: find_colouring(count, edges, effort, seed))
 
 
+_OF_SETS: Mapping[str, Search] = {
+    "greedy": greedy_sets,
+    "annealing": annealed_sets,
+    "langevin": langevin_sets,
+    "solver": solved_sets,
+}
+
 SEARCHES: Mapping[str, Mapping[str, Search]] = {
-    "mis": {
-        "greedy": greedy_sets,
-        "annealing": annealed_sets,
-        "langevin": langevin_sets,
-        "solver": solved_sets,
-    },
+    "mis": _OF_SETS,
     "max_cut": {
         "greedy": greedy_cuts,
         "annealing": annealed_cuts,
@@ -182,5 +193,7 @@ SEARCHES: Mapping[str, Mapping[str, Search]] = {
         "annealing": annealed_colourings,
         "solver": solved_colourings,
     },
+    "vertex_cover": {name: CoverSearch(search) for name, search in _OF_SETS.items()},
+    "max_clique": {**{name: CliqueSearch(search) for name, search in _OF_SETS.items()}, "solver": solved_cliques},
 }
 """Name of the problem in the domain -> method -> ``(graphs, seed, **options) -> solution``."""

@@ -14,11 +14,26 @@ from graphbench.domains.co.baselines import (
     random_cut,
     random_independent_set,
 )
-from graphbench.domains.co.checkers import Checker, check_colouring, check_cut, check_independent_set
+from graphbench.domains.co.checkers import (
+    Checker,
+    check_clique,
+    check_colouring,
+    check_cut,
+    check_independent_set,
+    check_vertex_cover,
+)
+from graphbench.domains.co.clique import CliqueEffort, find_clique
 from graphbench.domains.co.colouring import ColouringEffort, find_colouring
-from graphbench.domains.co.compiling import COLOURING_JOBS, CUT_JOBS, SET_JOBS
+from graphbench.domains.co.compiling import CLIQUE_JOBS, COLOURING_JOBS, CUT_JOBS, SET_JOBS
 from graphbench.domains.co.independent_set import IndependentSetEffort, find_independent_set
 from graphbench.domains.co.max_cut import MaxCutEffort, find_cut
+from graphbench.domains.co.reductions_to_sets import (
+    find_vertex_cover,
+    greedy_clique,
+    greedy_vertex_cover,
+    random_clique,
+    random_vertex_cover,
+)
 from graphbench.domains.co.solvers import Effort, Label
 
 
@@ -56,5 +71,9 @@ SOLVERS: Mapping[str, Solver] = {
     "coloring": Solver(
         find_colouring, ColouringEffort, check_colouring, greedy_colouring, random_colouring, COLOURING_JOBS
     ),
+    "vertex_cover": Solver(
+        find_vertex_cover, IndependentSetEffort, check_vertex_cover, greedy_vertex_cover, random_vertex_cover, SET_JOBS
+    ),
+    "max_clique": Solver(find_clique, CliqueEffort, check_clique, greedy_clique, random_clique, CLIQUE_JOBS),
 }
 """Name of the problem in the domain -> its solver."""

@@ -158,6 +158,14 @@ _METRICS = (
         NO_FEATURE, SolutionSums, mean_objective,
     ),
     Metric(
+        "cover_size", False, 0, math.inf, "Mean number of nodes of a vertex cover.",
+        NO_FEATURE, SolutionSums, mean_objective,
+    ),
+    Metric(
+        "clique_size", True, 0, math.inf, "Mean number of nodes of a clique.",
+        NO_FEATURE, SolutionSums, mean_objective,
+    ),
+    Metric(
         "ratio", True, 0, math.inf,
         "Mean over graphs of the objective over the best known one; its inverse where small objectives are better.",
         NO_FEATURE, SolutionSums, mean_ratio,

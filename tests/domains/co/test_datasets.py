@@ -14,11 +14,13 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.domain import find
 from graphbench.domains.co.labellers import LABELLERS
+from graphbench.domains.co.problems import PROBLEMS
 from graphbench.domains.co.solving import SOLVERS
 from graphbench.verification import check_card
 
 IDS = [f"co/{family}_{size}" for family in ("rb", "er", "ba") for size in ("small", "large")]
-NAMES = ("mis_size", "max_cut_size", "chromatic_number", "mis", "max_cut", "coloring")
+SOLVED = ("mis", "max_cut", "coloring", "vertex_cover", "max_clique")
+NAMES = ("mis_size", "max_cut_size", "chromatic_number", *SOLVED)
 
 # GraphBench, Table 11
 TABLE_11 = {
@@ -31,7 +33,7 @@ TABLE_11 = {
 }
 
 
-def test_there_are_six_datasets_of_six_tasks() -> None:
+def test_there_are_six_datasets_of_eight_tasks() -> None:
     assert sorted(list_datasets("co")) == sorted(IDS)
     assert list_datasets("co/rb_small:*") == [f"co/rb_small:{name}" for name in NAMES]
     assert graphbench.card("co_rb_small").address == graphbench.card("rb_small").address == "co/rb_small:mis_size"
@@ -70,6 +72,8 @@ def test_outputs_and_metrics_of_the_tasks(name: str) -> None:
         "mis": ({"mis": ("node", "mask")}, "set_size"),
         "max_cut": ({"max_cut": ("node", "mask")}, "cut_size"),
         "coloring": ({"coloring": ("node", "categorical(64)")}, "num_colors"),
+        "vertex_cover": ({"vertex_cover": ("node", "mask")}, "cover_size"),
+        "max_clique": ({"max_clique": ("node", "mask")}, "clique_size"),
     }
     assert (words, card.metrics.primary) == expected[name]
     assert card.task.type == ("predict" if name.endswith(("size", "number")) else "solve")
@@ -107,7 +111,7 @@ def test_drawn_graphs_pass_the_checks_and_damaged_ones_do_not(id_: str) -> None:
     assert len(generator.check(parameters, wrong)) == 4
 
 
-@pytest.mark.parametrize("problem", ["mis", "max_cut", "coloring"])
+@pytest.mark.parametrize("problem", SOLVED)
 def test_labels_pass_their_check_and_damaged_ones_do_not(problem: str) -> None:
     card = graphbench.card(f"co/ba_small:{problem}")
     labeller = find("labeller", card.labellers[0])
@@ -120,19 +124,19 @@ def test_labels_pass_their_check_and_damaged_ones_do_not(problem: str) -> None:
         problem: np.zeros_like(values[problem]),
         f"{problem}_value": values[f"{problem}_value"] + 1,
         f"{problem}_proved": 1 - values[f"{problem}_proved"],
-        f"{problem}_bound": values[f"{problem}_value"] + (-1 if problem != "coloring" else 1),
+        f"{problem}_bound": values[f"{problem}_value"] + (-1 if PROBLEMS[problem].maximise else 1),
     }
     for name, wrong in changes.items():
         assert labeller.check(graph, {**values, name: wrong}), name
 
 
 def test_labels_are_what_the_solver_finds(drawn: Callable[..., list[tuple[int, np.ndarray]]]) -> None:
-    for name, task in (("mis", "mis"), ("max_cut", "max_cut"), ("coloring", "coloring")):
+    for name in SOLVED:
         labeller = LABELLERS[name]
         for n, edges in drawn("ba_small", 2):
             graph = Samples(np.array([n]), np.array([len(edges)]), edges.astype(np.uint16))
             values = labeller.label(labeller.effort(), 5, graph)
-            solved = SOLVERS[task].solve(n, edges, seed=5)
+            solved = SOLVERS[name].solve(n, edges, seed=5)
             np.testing.assert_array_equal(values[name], solved.solution)
             assert (values[f"{name}_value"], values[f"{name}_bound"]) == (solved.value, solved.bound)
             assert values[f"{name}_proved"] == int(solved.proved)
@@ -140,11 +144,11 @@ def test_labels_are_what_the_solver_finds(drawn: Callable[..., list[tuple[int, n
 
 
 def test_simple_rules_are_no_better_than_labels() -> None:
-    for problem in ("mis", "max_cut", "coloring"):
+    for problem in SOLVED:
         card = graphbench.card(f"co/er_small:{problem}")
         samples = draw_samples(card, "val", range(3))
         value = samples.values[f"{problem}_value"]
-        sign = -1 if problem == "coloring" else 1
+        sign = 1 if PROBLEMS[problem].maximise else -1
         for found in find("labeller", card.labellers[0]).baselines(samples).values():
             assert (sign * found <= sign * value).all()
 

@@ -1,5 +1,7 @@
 """Decoders: feasible, deterministic, as good as their description says, and independent of names and neighbours."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from graphbench.domains.co.problems import PROBLEMS
 from graphbench.domains.co.solvers import Label
 from graphbench.domains.co.solving import SOLVERS
 
-SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "coloring"}
 OPTIONS = {
     "mis": ({}, {"restarts": 4}),
+    "vertex_cover": ({}, {"restarts": 4}),
+    "max_clique": ({}, {"restarts": 4}),
     "max_cut": (
         {},
         {"conditional": True},
@@ -34,6 +37,13 @@ def flat(graphs):
     return UndirectedGraphs.checked(ptr, np.stack([edges.T, edges.T[::-1]], axis=-1).reshape(2, -1))
 
 
+def absent(nodes, edges):
+    """The pairs of nodes that are not joined."""
+    joined = {tuple(edge) for edge in edges.tolist()}
+    pairs = [pair for pair in itertools.combinations(range(nodes), 2) if pair not in joined]
+    return np.array(pairs, np.int32).reshape(-1, 2)
+
+
 def scores_for(task, nodes, seed=0, colours=60):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(nodes, colours) if task == "coloring" else nodes)
@@ -43,8 +53,8 @@ def check_with_the_checker(task, graphs, solution, values, exact_cut=False):
     """The checkers of labels share no code with decoders or their checks."""
     starts = np.cumsum([n for n, _ in graphs])[:-1]
     for (n, edges), own, value in zip(graphs, np.split(solution, starts), values.tolist(), strict=True):
-        bound = 1 if task == "coloring" else 10**6
-        problems = SOLVERS[SOLVED_BY[task]].check(n, edges, Label(value, own, bound, "decoder"))
+        bound = 10**6 if PROBLEMS[task].maximise else 0
+        problems = SOLVERS[task].check(n, edges, Label(value, own, bound, "decoder"))
         assert [p for p in problems if exact_cut or not p.startswith("moving node")] == []
 
 
@@ -200,8 +210,11 @@ def test_scores_of_an_optimum_give_an_optimum(atlas, options, largest_set, heavi
     graphs = [graph for graph in atlas[::40] if graph[0] > 1]
     batch = flat(graphs)
     best = {"mis": largest_set, "max_cut": heaviest, "coloring": chromatic_number}
+    best["vertex_cover"] = lambda n, edges: n - largest_set(n, edges)
+    best["max_clique"] = lambda n, edges: largest_set(n, absent(n, edges))
+    assert set(best) == set(PROBLEMS)
     for task, solve in best.items():
-        solver = SOLVERS[SOLVED_BY[task]].solve
+        solver = SOLVERS[task].solve
         known = np.concatenate([solver(n, edges).solution for n, edges in graphs])
         scores = 5.0 * np.eye(8)[known] if task == "coloring" else known - 0.5
         chosen = {key: value for key, value in options.items() if key in PROBLEMS[task].options}
@@ -240,7 +253,7 @@ def test_names_of_nodes_do_not_matter(drawn, task, options):
 def test_restarts_keep_the_best_and_follow_their_seed(drawn, task):
     batch = flat(drawn("er_small", 6))
     scores = scores_for(task, batch.num_nodes)
-    sign = -1 if task == "coloring" else 1
+    sign = 1 if PROBLEMS[task].maximise else -1
 
     def found(**options):
         return PROBLEMS[task].decode(batch, scores, **options)
@@ -365,6 +378,10 @@ def test_infeasible_solutions_have_no_value():
         ("mis", [0, 0, 0, 1, 1], "edge 1-2 of graph 1 joins two members"),
         ("coloring", [0, 1, 1, 0, 0], "edge 1-2 of graph 1 joins two nodes of one colour"),
         ("mis", [0, 0, 0, 2, 0], "node 1 of graph 1 has the entry 2; give 0 to 1"),
+        ("vertex_cover", [1, 1, 0, 0, 1], "edge 0-1 of graph 1 has no member of the vertex cover"),
+        ("max_clique", [0, 0, 1, 1, 1], "members 0 and 2 of graph 1 are not joined"),
+        ("vertex_cover", [0, 0, 0, 2, 0], "node 1 of graph 1 has the entry 2; give 0 to 1"),
+        ("max_clique", [0, 0, 0, -1, 0], "node 1 of graph 1 has the entry -1; give 0 to 1"),
         ("max_cut", [-1, 0, 0, 0, 0], "node 0 of graph 0 has the entry -1"),
         ("coloring", [-1, 0, 0, 1, 0], "node 0 of graph 0 has the entry -1"),
         ("mis", [0, 0, 0, 1], r"the solution is int64 \[4\]"),

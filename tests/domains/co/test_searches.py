@@ -37,6 +37,10 @@ def best_value(problem: str, graph: nx.Graph) -> int:
     subsets = [{v for v in nodes if bits >> v & 1} for bits in range(1 << len(graph))]
     if problem == "mis":
         return max(len(s) for s in subsets if not any(u in s and v in s for u, v in graph.edges))
+    if problem == "vertex_cover":
+        return min(len(s) for s in subsets if all(u in s or v in s for u, v in graph.edges))
+    if problem == "max_clique":
+        return max(len(s) for s in subsets if all(graph.has_edge(u, v) for u, v in itertools.combinations(s, 2)))
     return max(sum((u in s) != (v in s) for u, v in graph.edges) for s in subsets)
 
 
@@ -61,7 +65,10 @@ def test_solutions_are_feasible_and_do_not_depend_on_the_batch(problem, method):
     solution = search(graphs, 3)
     assert solution.dtype == np.int32 and solution.shape == (graphs.num_nodes,)
     values = PROBLEMS[problem].objectives(graphs, solution)
-    assert values[-2:].tolist() == {"mis": [3, 1], "max_cut": [0, 0], "coloring": [1, 1]}[problem]
+    assert (
+        values[-2:].tolist()
+        == {"mis": [3, 1], "max_cut": [0, 0], "coloring": [1, 1], "vertex_cover": [0, 0], "max_clique": [1, 1]}[problem]
+    )
     for g, graph in enumerate(listed):
         np.testing.assert_array_equal(search(joined([graph]), 3), solution[graphs.ptr[g] : graphs.ptr[g + 1]])
 

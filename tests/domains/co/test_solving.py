@@ -50,6 +50,27 @@ def label(value, solution, bound):
                 (label(3, [0, 1, 0, 1, 5], 3), "entry 5"),
             ],
         ),
+        (
+            "vertex_cover",
+            label(3, [1, 0, 1, 0, 1], 3),
+            [
+                (label(2, [1, 0, 1, 0, 0], 2), "edge between 3 and 4 has no member"),
+                (label(4, [1, 1, 1, 0, 1], 3), "node 0 could leave"),
+                (label(2, [1, 0, 1, 0, 1], 2), "given as 2 but is 3"),
+                (label(3, [1, 0, 1, 0, 1], 4), "bound 4 rules out"),
+                (label(3, [1, 0, 1, 0, 3], 3), "entry 3"),
+            ],
+        ),
+        (
+            "max_clique",
+            label(2, [1, 1, 0, 0, 0], 2),
+            [
+                (label(3, [1, 1, 1, 0, 0], 3), "members 0 and 2 are not joined"),
+                (label(1, [1, 0, 0, 0, 0], 2), "node 1 could join"),
+                (label(3, [1, 1, 0, 0, 0], 3), "given as 3 but is 2"),
+                (label(2, [1, 1, 0, 0, 0], 1), "bound 1 rules out"),
+            ],
+        ),
     ],
 )
 def test_checkers(task, good, bad):
@@ -88,7 +109,7 @@ def test_baselines_on_small_graphs(atlas, name):
 
 def test_greedy_is_exact_on_stars():
     n, edges = 9, np.array([[0, v] for v in range(1, 9)], np.int32)
-    assert [task.greedy(n, edges).value for task in SOLVERS.values()] == [8, 8, 2]
+    assert [task.greedy(n, edges).value for task in SOLVERS.values()] == [8, 8, 2, 1, 2]
 
 
 @pytest.mark.parametrize("name", list(SOLVERS))
@@ -200,3 +221,16 @@ def test_limits_of_time_are_numbers_above_0(solver, seconds):
             getattr(external, solver)(3, np.array([[0, 1]]), seconds=seconds)
     except MissingDependency as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cliques_and_covers_are_those_of_networkx(seed):
+    """An independent solver of cliques, and of covers by the sets of the complement."""
+    graph = nx.gnp_random_graph(18 + seed, 0.1 + 0.07 * seed, seed=seed)
+    edges = np.array(sorted(tuple(sorted(edge)) for edge in graph.edges), np.int32).reshape(-1, 2)
+    clique = SOLVERS["max_clique"].solve(len(graph), edges)
+    cover = SOLVERS["vertex_cover"].solve(len(graph), edges)
+    assert clique.proved and clique.value == nx.max_weight_clique(graph, weight=None)[1]
+    assert cover.proved and cover.value == len(graph) - nx.max_weight_clique(nx.complement(graph), weight=None)[1]
+    assert SOLVERS["max_clique"].check(len(graph), edges, clique) == []
+    assert SOLVERS["vertex_cover"].check(len(graph), edges, cover) == []
