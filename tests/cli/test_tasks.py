@@ -93,7 +93,9 @@ def test_a_report_of_an_id_takes_the_records_of_all_its_tasks(toy, monkeypatch):
     from graphbench.records import files as record_files
 
     names = ["co/toy:mis", "co/toy:mis_size", "algoreas/mst_easy"]
-    monkeypatch.setattr(record_files, "load_records", lambda *_: [SimpleNamespace(dataset=name) for name in names])
+    monkeypatch.setattr(
+        record_files, "load_records", lambda *_, **__: [SimpleNamespace(dataset=name) for name in names]
+    )
 
     def reported(selector):
         return [record.dataset for record in runs.chosen_records(selector, None, baselines=False)]

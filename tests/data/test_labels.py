@@ -223,7 +223,7 @@ def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("co.msi", "coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")],
+    [("co.msi", "coloring, max_clique, max_cut, mis, vertex_cover"), ("cow.mis", "unknown domain 'cow'")],
 )
 def test_unknown_labellers(make: MakeCard, tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(CardError, match=words):

@@ -268,8 +268,8 @@ def test_bad_scores_and_arguments_are_named():
         decode("mis", batch, np.zeros(9), local_search=True)
     with pytest.raises(DecodingError, match="mis has no option 'num_colors'"):
         SolutionEvaluator("mis", num_colors=3)
-    with pytest.raises(DecodingError, match=r"problem 'clique' \(there are co\.mis, co\.max_cut"):
-        decode("clique", batch, np.zeros(9))
+    with pytest.raises(DecodingError, match=r"problem 'domination'.* \(there are co\.mis, co\.max_cut"):
+        decode("domination", batch, np.zeros(9))
     with pytest.raises(EvaluationError, match="leave batch out"):
         SolutionEvaluator("mis").evaluate(batch, np.zeros(9), batch.batch)
     with pytest.raises(EvaluationError, match=r"mis_value has shape \[3\] for 2 graphs"):
