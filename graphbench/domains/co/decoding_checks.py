@@ -25,10 +25,7 @@ def set_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.in
     Raises:
         DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
     """
-    values = _checked_form(graphs, solution, highest=1)
-    broken = _first_edge_within(graphs.edge_index, values, 1)
-    _refuse_edge(graphs, broken, "joins two members of the independent set")
-    return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
+    return _sizes(graphs, solution, 1, "joins two members of the independent set")
 
 
 def cover_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
@@ -41,9 +38,13 @@ def cover_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.
     Raises:
         DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
     """
+    return _sizes(graphs, solution, 0, "has no member of the vertex cover")
+
+
+def _sizes(graphs: UndirectedGraphs, solution: NDArray[Any], refused: int, why: str) -> NDArray[np.int64]:
+    """Return the number of members of every graph; no edge may have both ends of the value ``refused``."""
     values = _checked_form(graphs, solution, highest=1)
-    broken = _first_edge_within(graphs.edge_index, values, 0)
-    _refuse_edge(graphs, broken, "has no member of the vertex cover")
+    _refuse_edge(graphs, _first_edge_within(graphs.edge_index, values, refused), why)
     return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
 
 
