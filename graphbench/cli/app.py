@@ -238,13 +238,15 @@ def verify(
     if update and source != "generated":
         raise typer.BadParameter("facts are measured on generated data; leave --source or --update out")
     if update:
-        tasks: dict[str, list[str] | None] = {}
-        for id_ in ids:
-            address, _, task = id_.partition(":")
-            known = tasks.setdefault(address, [])
-            tasks[address] = [*known, task] if task and known is not None else None
-        for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            parts = {"splits": None if splits is None else card.select_splits(splits), "tasks": tasks[card.id]}
+        tasks: dict[str, list[str | None]] = {}
+        for card, id_ in zip(map(catalog().card, ids), ids, strict=True):
+            tasks.setdefault(card.id, []).append(card.task_name if ":" in id_ else None)
+        for card in map(catalog().card, tasks):
+            named = [task for task in tasks[card.id] if task is not None]
+            parts = {
+                "splits": None if splits is None else card.select_splits(splits),
+                "tasks": named if len(named) == len(tasks[card.id]) else None,  # an id without a task has all of them
+            }
             path = update_measured(card, None, root, [] if samples is None else [samples], **parts)
             echo(f"{card.id}: wrote {path}")
         return

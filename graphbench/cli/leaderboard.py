@@ -163,8 +163,8 @@ def results(
         "budget": budget,
     }
     chosen = set(list_datasets(selector)) if selector else None
-    order: dict[str, Any] = {"sort": sort, "reverse": reverse}
-    rows = as_rows("*", record_places(records, baselines=baselines), **filters, **order, skip_malformed=True)
+    places = record_places(records, baselines=baselines)
+    rows = as_rows("*", places, **filters, sort=sort, reverse=reverse, skip_malformed=True)
     rows = [row for row in rows if chosen is None or is_chosen(row["dataset"], chosen)]
     if as_json:
         print_json(rows)

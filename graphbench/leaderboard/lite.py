@@ -76,7 +76,7 @@ class Order:
     @property
     def tau(self) -> float:
         """Kendall's rank correlation: agreeing minus disagreeing pairs, as a share of all."""
-        return (2 * self.agreeing - self.pairs) / self.pairs
+        return _tau([self])
 
 
 @dataclass(frozen=True, slots=True)

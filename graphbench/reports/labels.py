@@ -32,8 +32,10 @@ class Labels:
 
     def __getitem__(self, runs: Aggregate) -> str:
         """Return the name of runs that were among ``results``."""
-        draws = ", ".join(map(str, runs.data_seeds)) if len(self._draws[_settings(runs)]) > 1 else "0"
-        return self._of_configuration(runs) + (f", data seed {draws}" if draws != "0" else "")
+        name = self._of_configuration(runs)
+        if len(self._draws[_settings(runs)]) == 1 or runs.data_seeds == (0,):
+            return name
+        return f"{name}, data seed {', '.join(map(str, runs.data_seeds))}"
 
     def _of_configuration(self, runs: Aggregate) -> str:
         name = named(runs.model, runs.protocol)

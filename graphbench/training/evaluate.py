@@ -76,9 +76,7 @@ def evaluate_model(
         TrainingError: If a single sample does not fit into the device's memory.
     """
     options: dict[str, Any] = {"task_options": task_options, "progress": progress, "scores": scores}
-    if not isinstance(dataset, GraphDataset):
-        raise _no_split("dataset", dataset)
-    name = dataset.split
+    name = dataset.split if isinstance(dataset, GraphDataset) else "dataset"
     return evaluate_splits(model, {name: dataset}, batch_size, device, precision, **options)[name]
 
 
@@ -167,7 +165,7 @@ def _require_fitting_data(model: Any, card: Card) -> None:
         EvaluationError: If a feature is missing or of another kind, or the graphs are directed and were not, or the
             other way round.
     """
-    built_for = getattr(model, "built_for", None) or {}
+    built_for = model.built_for if isinstance(model, TaskModel) else {}
     wanted = built_for.get(card.address) or (next(iter(built_for.values())) if len(built_for) == 1 else None)
     if wanted is None:
         return

@@ -102,6 +102,9 @@ def test_facts_of_a_named_task_are_measured_alone(capsys, monkeypatch):
     )
     run(capsys, "verify", "co/rb_small:mis", "co/rb_small:max_cut", "co/ba_small", "--update")
     run(capsys, "verify", "co/er_small:mis", "co/er_small", "--update")
+    run(capsys, "verify", "sat/small:kissat@vcg", "--update")
+    run(capsys, "verify", "sat/small@vcg", "--update")
     assert measured == [
-        ("co/rb_small", ["mis", "max_cut"]), ("co/ba_small", None), ("co/er_small", None)
+        ("co/rb_small", ["mis", "max_cut"]), ("co/ba_small", None), ("co/er_small", None), ("sat/small", ["kissat"]),
+        ("sat/small", None),
     ]  # fmt: skip

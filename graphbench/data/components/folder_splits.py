@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.files import clear_errors
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
 
 NAME = Feature("name", Stage.META, Location.GRAPH, Kind.TEXT, meaning="name of the file")
 """The feature that holds the names of files."""
@@ -27,6 +32,9 @@ PACKED = ("", ".gz", ".xz", ".bz2")
 _HELD_OUT = 10  # one file in ten is for testing, one in ten for validation
 
 T = TypeVar("T")
+
+Graph = tuple[int, NDArray[np.int32]]
+"""Number of nodes, and the edges [m, 2], each once, u < v, sorted."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +58,13 @@ class FileKind(Generic[T]):
     error: type[GraphBenchError]
 
 
-def read_splits(folder: Path, kind: FileKind[T]) -> dict[str, dict[str, T]]:
+def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str, dict[str, T]]:
     """Return split -> file name -> sample for a folder; the module's docstring describes the splits.
+
+    Args:
+        folder: The folder.
+        kind: The kind of its files.
+        whole: Name of a further split with all samples of a folder without sub-folders; empty for none.
 
     Raises:
         GraphBenchError: Of the kind's class, if the folder holds no sample or too few for three splits, or a file is
@@ -73,7 +86,7 @@ def read_splits(folder: Path, kind: FileKind[T]) -> dict[str, dict[str, T]]:
     digests = {s: {name: kind.digest(sample) for name, sample in own.items()} for s, own in samples.items()}
     _require_distinct(folder, digests, kind)
     if not parts:
-        return _assigned(folder, samples[""], digests[""], kind)
+        return _assigned(folder, samples[""], digests[""], kind) | ({whole: samples[""]} if whole else {})
     missing = [split for split in CORE_SPLITS if split not in samples]
     if missing:
         raise kind.error(
@@ -112,6 +125,14 @@ def _assigned(
         name: {file: sample for (file, sample), chosen in zip(samples.items(), split, strict=True) if chosen == name}
         for name in CORE_SPLITS
     }
+
+
+def graphs_as_samples(graphs: Mapping[str, Graph]) -> Samples:
+    """Return graphs as samples without features but the names of their files."""
+    sizes = np.array([nodes for nodes, _ in graphs.values()], np.int64)
+    edges = [edges for _, edges in graphs.values()]
+    counts = np.array([len(edges_of_graph) for edges_of_graph in edges], np.int64)
+    return Samples(sizes, counts, np.concatenate(edges), {NAME.name: Texts.of(graphs)})
 
 
 def splits_by_hash(hashes: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -110,8 +111,9 @@ class Problem:
 
 
 def _defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the defaults of a function's keyword arguments."""
-    return dict(getattr(function, "__kwdefaults__", None) or {})
+    """Return the defaults of a function's keyword arguments; of a wrapped function, the ones of the function inside."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
 
 
 def _unknown_option(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ def compact(schema: Schema, samples: Samples, maker: Generator | Labeller) -> Sa
         if problem is None and feature.kind is Kind.SCALAR:
             problem = overflow_fault(value, _dtype(feature, largest, maker))
         if problem is not None:
-            raise GenerationError(f"{maker.name}: {feature.name} {problem}; {_of_files(maker)}{fault_of(maker)}")
+            raise GenerationError(f"{maker.name}: {feature.name} {problem}; {_remedy(maker)}{fault_of(maker)}")
         if feature.name in schema.packed:
             value = pack(value, schema.packed[feature.name])
             if not np.isfinite(value).all():
@@ -87,7 +87,7 @@ def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str |
     return f"{feature_type} has the shape {list(values.shape)}; the card asks for {shapes}"
 
 
-def _of_files(maker: Generator | Labeller) -> str:
+def _remedy(maker: Generator | Labeller) -> str:
     """Return the advice on labels of graphs that nobody generated."""
     return (
         "if the samples are of files, leave those out that are beyond the ranges on the card, or take a dataset with "

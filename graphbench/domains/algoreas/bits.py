@@ -87,6 +87,11 @@ def count(row: NDArray[np.uint64]) -> int:
     return total
 
 
+def members_of(row: NDArray[np.uint64], num_nodes: int) -> NDArray[np.uint8]:
+    """Return for each node whether it is in a set ``uint64[words]``, as 0 or 1, ``uint8[n]``."""
+    return np.unpackbits(row.view(np.uint8), count=num_nodes, bitorder="little")
+
+
 @kernel
 def adjacency_rows(num_nodes: int, edges: NDArray[np.int32]) -> NDArray[np.uint64]:
     """Return the neighbour sets ``uint64[n, words]`` of an undirected graph given as ``edges [m, 2]``."""

@@ -24,6 +24,7 @@ from graphbench.domains.algoreas.bits import (
     discard,
     insert,
     lowest_bit,
+    members_of,
     popcount,
 )
 from graphbench.domains.algoreas.clique_bound import Scratch, make_scratch, must_branch
@@ -196,8 +197,7 @@ def label_graphs(
         size[s] = count(union)
         if is_maximum:
             union, proved[s] = extend_to_union(num_nodes, local, node_limit, union, num_nodes)
-        members = np.unpackbits(union.view(np.uint8), bitorder="little")
-        is_member[s * num_nodes : (s + 1) * num_nodes] = members[:num_nodes]
+        is_member[s * num_nodes : (s + 1) * num_nodes] = members_of(union, num_nodes)
     return is_member, size, proved
 
 

@@ -24,6 +24,7 @@ from graphbench.domains.algoreas.bits import (
     discard,
     insert,
     lowest_bit,
+    members_of,
 )
 from graphbench.domains.algoreas.clique_bound import Scratch, make_scratch
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
@@ -217,8 +218,7 @@ def _label(
         proved = _label_small(num_nodes, edge_ptr, edges, node_limit, in_clique)
     for s in np.flatnonzero(proved == 0):
         words, proved[s] = search_clique(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]], node_limit)
-        members = np.unpackbits(words.view(np.uint8), bitorder="little")
-        in_clique[s * num_nodes : (s + 1) * num_nodes] = members[:num_nodes]
+        in_clique[s * num_nodes : (s + 1) * num_nodes] = members_of(words, num_nodes)
     return in_clique, proved
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from graphbench.domains.algoreas.bits import adjacency_rows
+from graphbench.domains.algoreas.bits import adjacency_rows, members_of
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
-from graphbench.domains.co.reductions_to_sets import absent_edges
-from graphbench.domains.co.set_bounds import Complement
+from graphbench.domains.co.set_bounds import Cliques, linked_pairs
 from graphbench.domains.co.solvers import Edges, Effort, Label, checked_edges, random_state, timed
 
 _SEARCH_KEY = 0x636C71
@@ -38,19 +37,20 @@ def find_clique(num_nodes: int, edges: Edges, effort: CliqueEffort | None = None
     edges = checked_edges(num_nodes, edges)
     rows = adjacency_rows(num_nodes, edges)
     words = np.zeros(rows.shape[1], np.uint64)
-    improve_clique(rows, stranger_rows(rows), max(effort.steps, num_nodes), random_state(_SEARCH_KEY, seed), words)
-    members = np.unpackbits(words.view(np.uint8), bitorder="little")[:num_nodes].astype(np.bool_)
-    members, bound, nodes = _prove(Complement(num_nodes, absent_edges(num_nodes, edges)), members, effort.nodes)
+    steps = max(effort.steps, num_nodes)  # fewer could end before no node can join
+    improve_clique(rows, stranger_rows(rows), steps, random_state(_SEARCH_KEY, seed), words)
+    members = members_of(words, num_nodes).astype(np.bool_)
+    members, bound, nodes = _prove(Cliques(linked_pairs(num_nodes, edges)), members, effort.nodes)
     return Label(
         value=int(members.sum()),
         solution=members.astype(np.int32),
         bound=bound,
         solver="local_search",
-        effort={"steps": max(effort.steps, num_nodes), "nodes": nodes},
+        effort={"steps": steps, "nodes": nodes},
     )
 
 
-def _prove(cliques: Complement, members: NDArray[np.bool_], budget: int) -> tuple[NDArray[np.bool_], int, int]:
+def _prove(cliques: Cliques, members: NDArray[np.bool_], budget: int) -> tuple[NDArray[np.bool_], int, int]:
     """Return the clique or a larger one, an upper bound of the largest, and the nodes of the search tree opened."""
     larger, left = cliques.find(int(members.sum()) + 1, budget)
     members = members if larger is None else larger

@@ -30,9 +30,8 @@ from graphbench.core.errors import DataImportError
 from graphbench.core.packed import PACKED_ERRORS, open_packed
 from graphbench.core.untrusted import shown
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.arrays.texts import Texts
 from graphbench.data.components.file_sources import FileSource, file_source
-from graphbench.data.components.folder_splits import NAME, PACKED, FileKind, read_splits
+from graphbench.data.components.folder_splits import NAME, PACKED, FileKind, Graph, graphs_as_samples, read_splits
 
 MAX_NODES = 5_000_000
 MAX_EDGES = 50_000_000
@@ -44,9 +43,6 @@ _PREAMBLE = 1 << 20  # bytes of the text at the beginning of a binary file
 _DIMACS, _BINARY, _GSET = (".col", ".clq", ".mis", ".dimacs"), (".col.b", ".clq.b"), (".rud", ".mc", ".gset")
 _NUMBERED = re.compile(r"G\d+(\.txt)?")
 _SKIPPED = (b"c", b"d", b"v", b"x")  # comments, and the geometry of geometric graphs
-
-Graph = tuple[int, NDArray[np.int32]]
-"""Number of nodes, and the edges [m, 2], each once, u < v, sorted."""
 
 
 @dataclass(frozen=True)
@@ -265,22 +261,8 @@ GRAPHS: FileKind[Graph] = FileKind(
 )
 
 
-def graphs_as_samples(graphs: Mapping[str, Graph]) -> Samples:
-    """Return named graphs as samples without features but their names."""
-    sizes = np.array([nodes for nodes, _ in graphs.values()], np.int64)
-    edges = [own for _, own in graphs.values()]
-    counts = np.array([len(own) for own in edges], np.int64)
-    return Samples(sizes, counts, np.concatenate(edges), {NAME.name: Texts.of(graphs)})
-
-
 def _as_samples(folder: Path) -> dict[str, Samples]:
-    splits = read_splits(folder, GRAPHS)
-    if not any((folder / split).is_dir() for split in splits):
-        splits = {
-            **splits,
-            WHOLE: dict(sorted((name, graph) for own in splits.values() for name, graph in own.items())),
-        }
-    return {split: graphs_as_samples(graphs) for split, graphs in splits.items()}
+    return {split: graphs_as_samples(graphs) for split, graphs in read_splits(folder, GRAPHS, whole=WHOLE).items()}
 
 
 FILES: FileSource = file_source("co.files", _as_samples, also=(NAME,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -121,22 +122,21 @@ def decode_cliques(
 Search = Callable[..., Solution]
 
 
-class CoverSearch:
-    """A search for independent sets, as a search for vertex covers, with its options."""
+def search_for_covers(search: Search) -> Search:
+    """Return a search for independent sets as a search for vertex covers, with the same options."""
 
-    def __init__(self, search: Search) -> None:
-        """Take the search."""
-        self.search = search
-        self.__kwdefaults__ = dict(search.__kwdefaults__ or {})
+    @wraps(search)
+    def find(graphs: UndirectedGraphs, seed: int = 0, **options: Any) -> Solution:
+        return (1 - search(graphs, seed, **options)).astype(np.int32)
 
-    def __call__(self, graphs: UndirectedGraphs, seed: int = 0, **options: Any) -> Solution:
-        """Return the rest of the sets that the search finds."""
-        return (1 - self.search(graphs, seed, **options)).astype(np.int32)
+    return find
 
 
-class CliqueSearch(CoverSearch):
-    """A search for independent sets, as a search for cliques, with its options."""
+def search_for_cliques(search: Search) -> Search:
+    """Return a search for independent sets as a search for cliques, with the same options."""
 
-    def __call__(self, graphs: UndirectedGraphs, seed: int = 0, **options: Any) -> Solution:
-        """Return the sets that the search finds in the complements."""
-        return self.search(complements(graphs), seed, **options)
+    @wraps(search)
+    def find(graphs: UndirectedGraphs, seed: int = 0, **options: Any) -> Solution:
+        return search(complements(graphs), seed, **options)
+
+    return find

@@ -28,13 +28,13 @@ from graphbench.domains.co.clique import CliqueEffort, find_clique
 from graphbench.domains.co.colouring import ColouringEffort, find_colouring
 from graphbench.domains.co.colouring_annealing import anneal_colouring
 from graphbench.domains.co.colouring_search import dsatur
+from graphbench.domains.co.decoding import Solution
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.independent_set import IndependentSetEffort, find_independent_set
 from graphbench.domains.co.max_cut import MaxCutEffort, find_cut
-from graphbench.domains.co.reductions_to_sets import CliqueSearch, CoverSearch, Search
+from graphbench.domains.co.reductions_to_sets import Search, search_for_cliques, search_for_covers
 from graphbench.domains.co.solvers import Label, random_state
 
-Solution = NDArray[np.int32]
 _KEY = 0x616E6E65
 
 
@@ -193,7 +193,7 @@ SEARCHES: Mapping[str, Mapping[str, Search]] = {
         "annealing": annealed_colourings,
         "solver": solved_colourings,
     },
-    "vertex_cover": {name: CoverSearch(search) for name, search in _OF_SETS.items()},
-    "max_clique": {**{name: CliqueSearch(search) for name, search in _OF_SETS.items()}, "solver": solved_cliques},
+    "vertex_cover": {name: search_for_covers(search) for name, search in _OF_SETS.items()},
+    "max_clique": {**{name: search_for_cliques(search) for name, search in _OF_SETS.items()}, "solver": solved_cliques},
 }
 """Name of the problem in the domain -> method -> ``(graphs, seed, **options) -> solution``."""

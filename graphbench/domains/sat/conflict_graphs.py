@@ -10,41 +10,39 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphbench.core.errors import FormulaError
 from graphbench.data.arrays.samples import Samples
-from graphbench.data.arrays.texts import Texts
 from graphbench.data.components.file_sources import FileSource, file_source
-from graphbench.data.components.folder_splits import NAME
+from graphbench.data.components.folder_splits import NAME, Graph, graphs_as_samples
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.formula_files import Formulas, read_formulas
+from graphbench.domains.sat.formula_files import read_formulas
 
 MAX_EDGES = 50_000_000
 
 
-def conflict_graph(cnf: Cnf) -> tuple[int, NDArray[np.int32]]:
-    """Return the number of literals and the edges [m, 2], each once, u < v, sorted.
+def conflict_graph(cnf: Cnf) -> Graph:
+    """Return the conflict graph of a formula; the nodes are the literals in the order of the clauses.
 
     Raises:
         FormulaError: If the graph would have more than 50,000,000 edges.
     """
     literals = cnf.literals.astype(np.int64)
     lengths = np.diff(cnf.ptr)
-    places = np.bincount(np.abs(literals)), np.bincount(np.abs(literals[literals < 0]))
-    negative = np.zeros_like(places[0])
-    negative[: len(places[1])] = places[1]
-    count = int((negative * (places[0] - negative)).sum() + (lengths * (lengths - 1) // 2).sum())
+    occurrences = np.bincount(np.abs(literals))
+    negative = np.bincount(np.abs(literals[literals < 0]), minlength=len(occurrences))
+    opposed = negative * (occurrences - negative)
+    count = int(opposed.sum() + (lengths * (lengths - 1) // 2).sum())
     if count > MAX_EDGES:
         raise FormulaError(
             f"the conflict graph of {cnf.num_clauses:,} clauses would have {count:,} edges; at most {MAX_EDGES:,}"
         )
     order = np.lexsort((literals, np.abs(literals)))  # the negations of a variable, then its other literals
-    first = np.concatenate([[0], np.cumsum(places[0])])
+    first = np.concatenate([[0], np.cumsum(occurrences)])
     parts = [np.empty((0, 2), np.int64)]
-    for variable in np.flatnonzero(negative * (places[0] - negative)).tolist():
-        own = order[first[variable] : first[variable + 1]]
-        denied, asserted = own[: negative[variable]], own[negative[variable] :]
+    for variable in np.flatnonzero(opposed).tolist():
+        nodes = order[first[variable] : first[variable + 1]]
+        denied, asserted = nodes[: negative[variable]], nodes[negative[variable] :]
         parts.append(np.stack(np.meshgrid(denied, asserted, indexing="ij"), axis=-1).reshape(-1, 2))
     for length in np.unique(lengths).tolist():
         starts = cnf.ptr[:-1][lengths == length]
@@ -54,15 +52,11 @@ def conflict_graph(cnf: Cnf) -> tuple[int, NDArray[np.int32]]:
     return len(literals), edges.astype(np.int32)
 
 
-def _samples(formulas: Formulas) -> Samples:
-    graphs = [conflict_graph(cnf) for cnf in formulas.values()]
-    sizes = np.array([nodes for nodes, _ in graphs], np.int64)
-    counts = np.array([len(edges) for _, edges in graphs], np.int64)
-    return Samples(sizes, counts, np.concatenate([edges for _, edges in graphs]), {NAME.name: Texts.of(formulas)})
-
-
 def _as_samples(folder: Path) -> dict[str, Samples]:
-    return {split: _samples(formulas) for split, formulas in read_formulas(folder).items()}
+    return {
+        split: graphs_as_samples({name: conflict_graph(cnf) for name, cnf in formulas.items()})
+        for split, formulas in read_formulas(folder).items()
+    }
 
 
 CONFLICTS: FileSource = file_source("sat.conflicts", _as_samples, also=(NAME,))
