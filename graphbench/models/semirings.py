@@ -2,12 +2,16 @@
 
 In (max, min), an entry of a product is the widest bottleneck of a step from u to w and a step from w to v; in (max, +)
 it is the largest sum. A closure holds the best value over walks of any length. The gradient of an entry goes to the
-steps of one best walk. Compiled kernels do the work on CPUs; other devices compute the same values in slices.
+steps of one best walk. Compiled kernels do the work on CPUs and, where Triton can compile, on CUDA devices; other
+devices compute the same values in slices.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,8 @@ from torch.autograd.function import once_differentiable
 from graphbench.models.fused import flat
 from graphbench.models.operations import report
 from graphbench.models.pair_layout import PairLayout
+
+_LOG = logging.getLogger(__name__)
 
 MOST_NODES = 2**15 - 1
 """Nodes of the largest graph: positions of maxima are int16."""
@@ -37,7 +43,7 @@ def semiring_product(left: Tensor, right: Tensor, layout: PairLayout, minima: in
     if left.device.type == "cpu":
         result = _Product.apply(_by_channel(left), _by_channel(right), layout, minima).t()  # type: ignore[no-untyped-call]
     else:
-        result = _SlicedProduct.apply(left.float().contiguous(), right.float().contiguous(), layout, minima)  # type: ignore[no-untyped-call]
+        result = _DeviceProduct.apply(left.float().contiguous(), right.float().contiguous(), layout, minima)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -124,12 +130,12 @@ class _Product(torch.autograd.Function):
         return of_left, of_right, None, None
 
 
-class _SlicedProduct(torch.autograd.Function):
-    """The product of float32 [P, C] in steps of torch."""
+class _DeviceProduct(torch.autograd.Function):
+    """The product of float32 [P, C] on a device other than the CPU."""
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, layout: PairLayout, minima: int) -> Tensor:
-        out, middles = _sliced_product(left, right, layout, minima, any(ctx.needs_input_grad))
+        out, middles = _device_product(left, right, layout, minima, any(ctx.needs_input_grad))
         ctx.save_for_backward(left, right, middles)
         ctx.layout, ctx.minima = layout, minima
         return out
@@ -167,6 +173,33 @@ class _Closure(torch.autograd.Function):
 
 def _middles(values: Tensor, *, needed: bool) -> Tensor:
     return torch.empty(values.numel() if needed else 0, dtype=torch.int16)
+
+
+def _device_product(
+    left: Tensor, right: Tensor, layout: PairLayout, minima: int, needed: bool
+) -> tuple[Tensor, Tensor]:
+    """Return what :func:`_sliced_product` returns, from one kernel where the device has it."""
+    if left.is_cuda and not torch.compiler.is_compiling() and _kernel_works(left.device):
+        from graphbench.models._semiring_gpu import products
+
+        return products(left, right, layout, minima, needed)
+    return _sliced_product(left, right, layout, minima, needed)
+
+
+@cache
+def _kernel_works(device: torch.device) -> bool:
+    """Return whether Triton is installed and compiles the kernel for a CUDA device; say so once if it does not."""
+    if find_spec("triton") is None:
+        return False
+    one = torch.zeros(1, 1, device=device)
+    try:
+        from graphbench.models._semiring_gpu import products
+
+        products(one, one, PairLayout(np.ones(1, np.int64), device), 0, needed=True)
+    except Exception as error:  # e.g. no C compiler, or a GPU that Triton does not know
+        _LOG.warning("Triton cannot compile the products of pairs (%s); they are computed in slices, slower", error)
+        return False
+    return True
 
 
 def _sliced_product(

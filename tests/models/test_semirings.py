@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
@@ -113,3 +118,37 @@ def test_equal_factors_of_a_minimum_share_its_gradient() -> None:
     product = semiring_product(left, right, layout_of((1,)), 1)
     gradients = torch.autograd.grad(product.sum(), [left, right])
     assert [g.item() for g in gradients] == [0.5, 0.5]
+
+
+EQUAL_TO_SLICES = """
+import numpy as np
+import torch
+
+from graphbench.models._semiring_gpu import products
+from graphbench.models.pair_layout import PairLayout
+from graphbench.models.semirings import _sliced_product
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+generator = torch.Generator().manual_seed(0)
+for sizes in ((1,), (5, 3, 0, 2), (), (17,)):
+    layout = PairLayout(np.array(sizes, np.int64), device)
+    for width, minima in ((8, 3), (5, 0), (40, 33)):
+        factors = [torch.randn(layout.size, width, generator=generator) for _ in range(2)]
+        equal = [factor.round() for factor in factors]
+        cut = [torch.where(factor < -0.3, -torch.inf, factor) for factor in factors]
+        for left, right in (factors, equal, cut):
+            inputs = (left.to(device), right.to(device), layout, minima)
+            for ours, expected in zip(products(*inputs, True), _sliced_product(*inputs, True), strict=True):
+                assert torch.equal(ours, expected), (sizes, width, minima)
+            assert torch.equal(products(*inputs, False)[0], _sliced_product(*inputs, False)[0])
+print("equal")
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_the_kernel_for_gpus_gives_the_values_and_positions_of_slices() -> None:
+    """Without a GPU, Triton's interpreter runs the kernel; it is a setting of a process."""
+    interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    command = [sys.executable, "-c", EQUAL_TO_SLICES]
+    ended = subprocess.run(command, env={**os.environ, **interpreted}, capture_output=True, text=True, timeout=250)
+    assert ended.stdout == "equal\n", ended.stderr
