@@ -222,6 +222,8 @@ def _dispatch(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     to_cuda = wanted is not None and torch.device(wanted).type == "cuda"
     if not ours and not to_cuda:
         if name == "aten::_pin_memory":
+            if any(n > 1 and step == 0 for n, step in zip(args[0].shape, args[0].stride(), strict=True)):
+                raise RuntimeError("unsupported operation: pinned memory for a tensor that repeats its numbers")
             return args[0].clone()
         if name == "aten::is_pinned":
             return False

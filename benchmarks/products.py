@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from statistics import median
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,9 +44,9 @@ def measure(sizes: Sizes) -> Iterator[Row]:
             if not torch.equal(values, expected):
                 raise ArithmeticError(f"kernel and slices differ at {nodes} nodes")
             what = f"{graphs} graphs of {nodes} nodes, {'with gradients' if gradients else 'forward'}"
-            count = {"graphs": graphs}
-            yield Row(f"{what}: beside slices", "s", kernel, slices, n=count)
-            yield Row(f"{what}: beside one core", "s", kernel, core, n=count)
+            facts: dict[str, Any] = {"n": {"graphs": graphs}, "details": {"gpu": torch.cuda.get_device_name()}}
+            yield Row(f"{what}: beside slices", "s", kernel, slices, **facts)
+            yield Row(f"{what}: beside one core", "s", kernel, core, **facts)
 
 
 def _seconds(
@@ -75,8 +77,6 @@ def _seconds(
 
 
 def _timed(work: Callable[[], Tensor], device: torch.device) -> float:
-    from time import perf_counter
-
     started = perf_counter()
     work()
     if device.type == "cuda":

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.core.ragged import offsets
+from graphbench.data.batches.batching import move
 from graphbench.models.fused import is_compiled, with_reverse
 from graphbench.models.graphs import Layout
 
@@ -68,7 +69,9 @@ class PairLayout:
             "heads": nodes + columns,
             "transposed": first + columns * sizes + rows,
         }
-        return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
+        if self.device.type == "cpu":
+            return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return dict(zip(arrays, move(torch.from_numpy(np.stack(list(arrays.values()))), self.device), strict=True))
 
     @property
     def first_of_graph(self) -> Tensor:
@@ -106,7 +109,7 @@ class PairLayout:
         ptr, sizes = offsets(self.counts), np.repeat(self.counts, self.counts)
         inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], self.counts)
         loops = np.repeat(offsets(self.counts**2)[:-1], self.counts) + inside * (sizes + 1)
-        return torch.from_numpy(loops).to(self.device)
+        return move(torch.from_numpy(loops), self.device)
 
     def rows_of(self, ends: Tensor, layout: Layout) -> Tensor:
         """Return the rows int64 [E] of pairs ``ends`` int64 [2, E] of nodes, which are counted through the batch."""
@@ -127,7 +130,7 @@ class PairLayout:
 
     def of_graphs(self, values: NDArray[np.int64]) -> Tensor:
         """Return ``values`` [B] repeated for the pairs of each graph, [P]."""
-        return torch.from_numpy(np.repeat(values, self.counts**2)).to(self.device)
+        return move(torch.from_numpy(np.repeat(values, self.counts**2)), self.device)
 
     def transposed(self, values: Tensor) -> Tensor:
         """Return ``values`` [P, d] with the row of (v, u) in the place of (u, v)."""
@@ -177,5 +180,5 @@ class PairLayout:
             low = values.new_full((nodes, values.shape[1]), -torch.inf)
             return low.scatter_reduce(0, self.heads.unsqueeze(1).expand_as(values), values, "amax")
         total = values.new_zeros(nodes, values.shape[1]).index_add(0, self.heads, values)
-        sizes = torch.from_numpy(np.repeat(self.counts, self.counts)).to(values)
+        sizes = move(torch.from_numpy(np.repeat(self.counts, self.counts)), values.device).to(values.dtype)
         return total / sizes.unsqueeze(1)

@@ -62,7 +62,8 @@ def semiring_closure(values: Tensor, layout: PairLayout, minima: int) -> Tensor:
         return result
     values = values.float()
     for _ in range(_doublings(layout)):
-        values = torch.maximum(values, semiring_product(values, values, layout, minima))
+        product = semiring_product(values, values, layout, minima)
+        values = torch.where(product > values, product, values)
     return values
 
 

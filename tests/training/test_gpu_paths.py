@@ -51,6 +51,26 @@ def test_a_model_computes_the_same_on_a_gpu_without_waiting_for_it(tmp_path: Pat
     assert row["copies"] > 0 and row["operations"] > 100
 
 
+REPEATED = """
+import torch
+
+from benchmarks.pretended_cuda import allow_cuda_tensors, pretend_cuda
+from graphbench.data.batches.batching import move
+
+allow_cuda_tensors()
+with pretend_cuda():
+    copied = move(torch.arange(3).expand(2, 3), "cuda")
+    assert copied.device.type == "cuda" and copied.cpu().tolist() == [[0, 1, 2], [0, 1, 2]]
+print("copied")
+"""
+
+
+def test_tensors_that_repeat_their_numbers_are_copied_to_a_gpu() -> None:
+    """Positions of texts are one row for all texts, which pinned memory cannot hold as it is."""
+    done = subprocess.run([sys.executable, "-c", REPEATED], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "copied\n", done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", sorted(DATASETS))
 def test_all_configurations_of_a_domain_train_on_a_gpu(domain: str, tmp_path: Path) -> None:

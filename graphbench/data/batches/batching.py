@@ -307,11 +307,16 @@ def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
         return tensor.to(target)
     kept = facts_of(tensor)
     if kept is None:
-        return tensor.pin_memory().to(target, non_blocking=True)
+        return _pinned(tensor).to(target, non_blocking=True)
     if target not in kept:
-        kept[target] = share(tensor.pin_memory().to(target, non_blocking=True), kept[COPIES])
+        kept[target] = share(_pinned(tensor).to(target, non_blocking=True), kept[COPIES])
     copied: torch.Tensor = kept[target]
     return copied
+
+
+def _pinned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in pinned memory, which cannot hold a tensor that repeats its numbers (``expand``) as it is."""
+    return tensor.contiguous().pin_memory()
 
 
 COPIES = "copies"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import StrictModel
+from graphbench.data.batches.batching import move
 from graphbench.models.config import ModelConfig
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.pair_layout import PairLayout
@@ -50,7 +51,7 @@ class TriangularAttention(nn.Module):
         squares = self.read(to_squares(pairs, layout)).unflatten(3, (4, self.heads, -1))
         query, key, first, second = squares.unbind(3)  # [B, n, n, heads, c]
         scores = torch.einsum("buwhc,bwvhc->bhuwv", query, key) * query.shape[4] ** -0.5
-        sizes = torch.from_numpy(layout.counts).to(pairs.device)
+        sizes = move(torch.from_numpy(layout.counts), pairs.device)
         absent = torch.arange(layout.most_nodes, device=pairs.device) >= sizes.unsqueeze(1)
         weights = torch.softmax(scores.float().masked_fill(absent[:, None, None, :, None], -torch.inf), dim=3)
         values = torch.einsum("bhuwv,buwhc,bwvhc->buvhc", weights.to(first.dtype), first, second)
