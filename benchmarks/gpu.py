@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -276,6 +277,7 @@ def _train(options: argparse.Namespace, run: Run) -> None:
     import graphbench
     from graphbench.records.files import save_record
 
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")  # lines of progress in gpu.log
     result = graphbench.train(
         run.dataset,
         run.model,
@@ -289,7 +291,7 @@ def _train(options: argparse.Namespace, run: Run) -> None:
         resume=not options.repeat,
         workers=options.workers,
         evaluate=scored_splits(run.dataset, options.splits),
-        progress=False,
+        progress=True,
     )
     print(f"record {save_record(result.record, root=options.results)}")
 
