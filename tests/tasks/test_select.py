@@ -24,6 +24,7 @@ from graphbench.reports.report import build_report
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.select import closed_gap
+from graphbench.tasks.select.evaluator import SelectionEvaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, write_run_predictions
 from graphbench.training.run import train
 from graphbench.verification import check_card
@@ -272,6 +273,47 @@ def test_overhead_counts_for_the_choices_of_every_model(select_data, tmp_path):
     assert paid["closed_gap"] < free["closed_gap"]
     own = run(select_data(), text, tmp_path / "own", overrides=["training.decoding.overhead=0.25"]).scores["test"]
     assert own["par10"] == pytest.approx(free["par10"] + 0.25)
+
+
+def test_presolving_spares_the_overhead_and_costs_its_time_elsewhere(select_card):
+    card = select_card()
+    costs = np.array([[0.03, 9.0, 9.0], [5.0, 2.0, 9.0], [4.0, 8.0, 9.0], [0.05, 0.01, 9.0]])
+    chosen = np.array(
+        [1, 1, 0, 1]
+    )  # solved before; another algorithm; the presolver goes on; solved at the last moment
+    options = {"train_costs": {"sparse_cost": 1.0, "dense_cost": 2.0, "any_cost": 3.0}, "overhead": 0.5}
+    scored = SelectionEvaluator(card.outputs, also=("par10", "best_share"), presolving=0.05, **options)
+    score = scored.evaluate(costs, chosen)
+    assert score["par10"] == pytest.approx((0.03 + (2.0 + 0.5 + 0.05) + (4.0 + 0.5) + 0.05) / 4)
+    assert score["best_share"] == 0.75
+    with pytest.raises(EvaluationError, match=r"presolving=0\.05 runs the algorithm that is best on"):
+        SelectionEvaluator(card.outputs, presolving=0.05)
+    with pytest.raises(EvaluationError, match="presolving is -1; give a finite number from 0 on"):
+        SelectionEvaluator(card.outputs, presolving=-1, **options)
+
+
+def test_a_selector_is_scored_after_presolving_and_so_are_its_files(select_data, select_root, tmp_path):
+    text = FOREST.format(method="costs")
+    data = select_data(task={"type": "select", "options": {"overhead": "feature_seconds"}}, version=3)
+    costs, best = costs_of(data.test), costs_of(data.train).mean(axis=0).argmin()
+    limit = float(np.median(costs[:, best]))
+    plain = run(data, text, tmp_path / "plain")
+    result = run(data, text.replace("kind: selector", f"kind: selector, presolving: {limit}"), tmp_path / "presolved")
+    options = {"root": select_root, "progress": False, "device": "cpu"}
+    (path,) = write_run_predictions(result.path, tmp_path / "files", "test", **options)
+    with np.load(path) as arrays:
+        chosen = arrays["y_pred"].argmax(axis=1)
+        assert arrays["presolving"].tolist() == [limit]
+    solved = costs[:, best] <= limit
+    elsewhere = costs[np.arange(60), chosen] + 0.5 + np.where(chosen == best, 0.0, limit)
+    expected = np.where(solved, costs[:, best], elsewhere).mean()
+    assert result.scores["test"]["par10"] == pytest.approx(expected) != plain.scores["test"]["par10"]
+    whole = {"limit": None, "root": select_root, "progress": False}
+    found, _ = score_predictions("portfolios/toy", "test", path, **whole)
+    assert dict(found["test"]) == dict(result.scores["test"])
+    np.savez(tmp_path / "two.npz", y_pred=chosen, presolving=np.array([1.0, 2.0]))
+    with pytest.raises(EvaluationError, match=r"presolving is float64 \[2\]; give one number"):
+        score_predictions("portfolios/toy", "test", tmp_path / "two.npz", **whole)
 
 
 # ------------------------------------------------------------------------------------------------ files

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from graphbench.core.validation import StrictModel
+from graphbench.models.config import ArchitectureConfig
 
 
 class TabularModelConfig(StrictModel):
@@ -33,7 +34,7 @@ class TabularModelConfig(StrictModel):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class SelectorModelConfig(StrictModel):
+class SelectorModelConfig(ArchitectureConfig):
     """A selector of algorithms: estimators that predict costs of algorithms from a table of features of graphs.
 
     Attributes:
@@ -45,8 +46,12 @@ class SelectorModelConfig(StrictModel):
         ignore: Inputs that the model does not read.
         hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
         most_rows: Maximum number of training instances; a random sample of a larger table is used.
+        presolving: How long the algorithm that is best on the training split runs before the inputs are computed and a
+            choice is made, in the unit of the costs; see :class:`graphbench.tasks.select.evaluator.SelectionEvaluator`.
         options: Arguments of the estimator, under the names of its library, e.g. ``n_estimators``.
     """
+
+    added: ClassVar[frozenset[str]] = frozenset({"presolving"})
 
     kind: Literal["selector"] = "selector"
     method: Literal["log_costs", "costs", "pairwise_regression", "pairwise_classification", "multiclass"] = (
@@ -57,4 +62,5 @@ class SelectorModelConfig(StrictModel):
     ignore: tuple[str, ...] = ()
     hops: int = Field(default=0, ge=0, le=8)
     most_rows: int = Field(default=500_000, ge=1)
+    presolving: float = Field(default=0.0, ge=0.0)
     options: dict[str, Any] = Field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,11 @@ from graphbench.models.tabular.config import SelectorModelConfig
 from graphbench.models.tabular.estimators import draws_nothing, fitting, make_estimator
 from graphbench.models.tabular.selectors import METHODS, Fitted
 from graphbench.models.tabular.table import table_of_model
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
+
+_ROWS = 256
 
 
 class SelectorModel(TaskModel):
@@ -73,6 +78,10 @@ class SelectorModel(TaskModel):
             self.estimators = self.method.fit(table, costs, self.names, make)
             self.method.values(self.estimators, table[:1], self.names)  # some estimators fail only in prediction
         return len(table)
+
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return a number of instances at once, however large they are: an estimator reads one row of each."""
+        return _ROWS
 
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
         """Return output -> values of the instances of a batch, float32 ``[S]``."""

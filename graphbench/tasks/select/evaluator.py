@@ -115,8 +115,15 @@ class SelectionEvaluator(BaseEvaluator):
     - ``overhead``: the cost of making the choices, in the unit of the costs, a number or ``[S]``; None for the
       overhead of the evaluator. It is added to the costs of the choices alone.
 
+    With ``presolving`` above 0, the algorithm that is best on the training split (of equal ones, the first in the
+    alphabet) runs for that long first. An instance that it solves in this time costs what the algorithm takes; there is
+    no overhead, as nothing is chosen. For the other instances the presolver is suspended, the overhead is paid, and the
+    chosen algorithm runs: the presolver goes on where it stopped, any other algorithm costs the time of presolving
+    more. Like an overhead, this time does not turn a run that ended just before its cutoff into an unsolved one.
+
     Attributes:
         train_costs: Output -> mean cost on the training split, which ``closed_gap`` needs; None where it is unknown.
+        presolving: How long the presolver runs; 0 for no presolving.
     """
 
     default_scores: ClassVar[ScoreScale] = ScoreScale.LOGIT
@@ -131,6 +138,7 @@ class SelectionEvaluator(BaseEvaluator):
         expected_graphs: int | None = None,
         train_costs: Mapping[str, float] | None = None,
         overhead: float | str | Sequence[str] = 0.0,
+        presolving: float = 0.0,
     ) -> None:
         """Prepare to score choices.
 
@@ -144,6 +152,8 @@ class SelectionEvaluator(BaseEvaluator):
             train_costs: Output -> mean cost on the training split.
             overhead: Cost of making a choice, in the unit of the costs: a number, or the name of the field of the
                 graphs that holds one for each, or several names, whose sum it is.
+            presolving: How long the algorithm with the lowest mean cost on the training split runs before a choice is
+                made, in the unit of the costs; it needs ``train_costs``.
 
         Raises:
             EvaluationError: If there are fewer than two outputs, a metric does not score choices, or an argument is not
@@ -164,6 +174,12 @@ class SelectionEvaluator(BaseEvaluator):
         else:
             self.overhead = float(_checked_overhead(overhead, 1)[0])
         self._by_name = np.argsort(np.array(self.names))
+        self.presolving = _number(presolving, "presolving", least=0.0)
+        if self.presolving and self.train_costs is None:
+            raise EvaluationError(
+                f"presolving={self.presolving:g} runs the algorithm that is best on the training split, and the mean "
+                "costs there are unknown; give train_costs={output: mean cost}"
+            )
         self.reset()
 
     def __repr__(self) -> str:
@@ -193,7 +209,17 @@ class SelectionEvaluator(BaseEvaluator):
         costs = checked_costs(table, "y_true", len(self.names))
         choices = self._choices(y_pred, len(costs), table.dtype)
         overhead = self._own_overhead(graphs) if overhead is None else overhead
-        sums.add(SelectedInstances(costs, choices, _checked_overhead(overhead, len(costs))))
+        selected = SelectedInstances(costs, choices, _checked_overhead(overhead, len(costs)))
+        sums.add(self._presolved(selected) if self.presolving else selected)
+
+    def _presolved(self, selected: SelectedInstances) -> SelectedInstances:
+        """Return the choices and overheads of instances after presolving."""
+        assert self.train_costs is not None
+        presolver = self.names.index(min((cost, name) for name, cost in self.train_costs.items())[1])
+        solved = selected.costs[:, presolver] <= self.presolving
+        choices = np.where(solved, presolver, selected.choices)
+        spent = np.where(choices == presolver, 0.0, self.presolving)
+        return SelectedInstances(selected.costs, choices, np.where(solved, 0.0, selected.overhead + spent))
 
     def primary_sums(self, sums: SelectionSums) -> Mapping[str, Any]:
         """Return the sums behind the primary metric."""

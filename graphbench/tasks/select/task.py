@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 LOSS = "choice"
 _READING_BATCH = 256
-_READS = "reads"
+_READS, _PRESOLVING = "reads", "presolving"
 
 
 class SelectOptions(StrictModel):
@@ -119,6 +119,7 @@ class SelectTask(Task):
         overhead = self.options.overhead if chosen.overhead is None else chosen.overhead
         self._cost_of_input = dict(overhead) if isinstance(overhead, Mapping) else {}
         self.overhead = tuple(self._cost_of_input.values()) or overhead
+        self.presolving = 0.0
         if chosen.train_costs is not None:
             self.facts = chosen.train_costs
         elif set(self.facts) != set(self.names):  # measured for other outputs
@@ -174,7 +175,8 @@ class SelectTask(Task):
         return tuple(name.rpartition("_")[0] for name in self.names) if shared else self.names
 
     def configure(self, model: Any) -> None:
-        """Count the costs of the inputs that the model reads, where the card states costs of inputs."""
+        """Count presolving, and the costs of the inputs that the model reads, where the card states costs of inputs."""
+        self.presolving = getattr(model, "presolving", 0.0)
         if self._cost_of_input:
             ignored = getattr(model, "ignore", ())
             self.overhead = tuple(cost for name, cost in self._cost_of_input.items() if name not in ignored)
@@ -242,6 +244,7 @@ class SelectTask(Task):
         metrics = self.card.metrics
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "overhead": self.overhead}
         options["train_costs"] = self.facts or None
+        options["presolving"] = self.presolving
         return SelectionEvaluator(self.card.outputs, metrics.primary, metrics.also, **options)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
@@ -290,8 +293,11 @@ class SelectTask(Task):
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
         """Return the scores of a file; the card's costs of inputs are added unless the file says that they are unread.
 
-        An array ``reads`` of the file holds the names of the inputs that the selector reads.
+        An array ``reads`` of the file holds the names of the inputs that the selector reads; an array ``presolving``
+        holds one number, how long the presolver runs.
         """
+        if not are_words(path):
+            self.presolving = _one_number(self._read_arrays(path, split).get(_PRESOLVING), path)
         if self._cost_of_input and not are_words(path):
             reads = self._read_arrays(path, split).get(_READS)
             if reads is None:
@@ -353,6 +359,8 @@ class SelectTask(Task):
         if self._cost_of_input:
             paid = self.overhead if isinstance(self.overhead, tuple) else ()
             arrays[_READS] = np.array([name for name, cost in self._cost_of_input.items() if cost in paid], np.str_)
+        if self.presolving:
+            arrays[_PRESOLVING] = np.array([self.presolving])
         return write_arrays(path, arrays)
 
     def _named_choices(self, path: Path) -> NDArray[np.int64]:
@@ -364,6 +372,15 @@ class SelectTask(Task):
                     f"{path}, line {line}: {text[:60]!r} is no algorithm; they are {', '.join(numbers)}"
                 )
         return np.array([numbers[text.strip()] for text in texts], np.int64)
+
+
+def _one_number(values: NDArray[Any] | None, path: Path) -> float:
+    """Return the number of an array ``presolving`` of a file; 0 where the file has none."""
+    if values is None:
+        return 0.0
+    if values.size != 1 or values.dtype.kind not in "fiu":
+        raise EvaluationError(f"{path}: presolving is {values.dtype} {list(values.shape)}; give one number, a time")
+    return float(values.reshape(()))
 
 
 def _is_scalar_of_graph(feature: Feature) -> bool:
