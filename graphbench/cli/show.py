@@ -18,7 +18,7 @@ from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
 from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, CheckpointError, StoreError
-from graphbench.core.words import human_bytes, human_number
+from graphbench.core.words import fact_text, human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
@@ -256,7 +256,7 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
         effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
         measured = c.measured.labels.get(name) if c.measured is not None else None
         means = measured.statistics.get("test", {}) if measured is not None else {}
-        means_text = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
+        means_text = ", ".join(f"{name} {fact_text(*fact)}" for name, fact in means.items())
         rows += [("labels", f"{name}, effort on every graph: {effort}")] if spec.effort else [("labels", name)]
         rows += [("in test", means_text)] if means_text else []
     return rows

@@ -39,3 +39,9 @@ def human_bytes(count: float) -> str:
         if count >= limit:
             return f"{count / limit:.3g} {suffix}"
     return f"{count:.0f} B"
+
+
+def fact_text(mean: float, deviation: float) -> str:
+    """Return ``mean ± deviation`` of a measured fact; a deviation that is rounding of equal numbers is 0."""
+    rounding = deviation <= 1e-12 * abs(mean)
+    return f"{mean:.4g} ± {0 if rounding else deviation:.3g}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from graphbench.core.words import counted, duration
+from graphbench.core.words import counted, duration, fact_text
 from graphbench.data.components.domain import rules_of
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import SplitReferences
@@ -167,7 +167,7 @@ def split_rows(card: Card) -> Grid:
                 name,
                 f"{spec.count:,}",
                 f"{nodes:g}" if nodes is not None else ABSENT,
-                *(f"{f[0]:.4g} ± {f[1]:.3g}" if (f := measured.get(fact)) else ABSENT for fact in names),
+                *(fact_text(*f) if (f := measured.get(fact)) else ABSENT for fact in names),
                 *(f"{different.get(name, {}).get(noun, ABSENT)}" for noun in counted),
                 *classes,
                 spec.shift or ("none" if name in ("train", "val") else ABSENT),
