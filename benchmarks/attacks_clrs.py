@@ -35,7 +35,7 @@ MODELS = {
     "bfs": "mpnn_sizes",
     "bellman_ford": "mpnn_long",
     "dijkstra": "mpnn_long",
-    "mst_prim": "pairs",
+    "mst_prim": "pairs_long",
     "minimum": "mpnn_long",
     "insertion_sort": "mpnn_long",
     "floyd_warshall": "pairs",
@@ -84,7 +84,7 @@ def kinds(algorithm: str) -> dict[str, Callable[[int, Rng], list[Arguments]]]:
         return lambda count, rng: sample(algorithm, length, count, int(rng.integers(1 << 31)))
 
     draws = {"64 nodes, drawn like the test split": drawn(64)}
-    if MODELS[algorithm] != "pairs":  # whose products of matrices take minutes on 128 nodes
+    if not MODELS[algorithm].startswith("pairs"):  # whose products of matrices take minutes on 128 nodes
         draws["128 nodes, drawn like the test split"] = drawn(128)
     for kind, keys in KEYS.items() if len(sample(algorithm, 4, 1, 0)[0][0].shape) == 1 else ():
         draws[kind] = lambda count, rng, keys=keys: [(keys(rng),) for _ in range(count)]

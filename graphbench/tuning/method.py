@@ -275,7 +275,7 @@ class DatasetMethod:
 
         run = self.run_config(config)
         (task,) = checked_tasks(run, {self.dataset: self.card}).values()
-        data = _loaded(self.dataset, str(self.root), self._limits(run), workers, progress)
+        data = _loaded(self.dataset, str(self.root), self._limits(run), task.unlabelled, workers, progress)
         for split in (run.training.train_split, run.training.val_split):
             if task.is_stored(split):
                 data[split]
@@ -294,7 +294,8 @@ class DatasetMethod:
         """Train, from the folder's checkpoint if it has a usable one."""
         from graphbench.training.run import fit
 
-        data = _opened(self.dataset, str(self.root), self._limits(run))
+        unlabelled = task_of(self.card, run.training.task).unlabelled
+        data = _opened(self.dataset, str(self.root), self._limits(run), unlabelled)
         try:
             return fit(run, data, folder, device=self.device)
         except CheckpointError as error:
@@ -377,18 +378,22 @@ def search_of_dataset(
 
 
 @lru_cache(maxsize=2)
-def _opened(dataset: str, root: str, limits: tuple[tuple[str, int], ...]) -> Splits:
+def _opened(dataset: str, root: str, limits: tuple[tuple[str, int], ...], unlabelled: tuple[str, ...]) -> Splits:
     """Return the dataset, opened once per process."""
-    return _loaded(dataset, root, limits, 1, False)
+    return _loaded(dataset, root, limits, unlabelled, 1, False)
 
 
 def _loaded(
-    dataset: str, root: str, limits: tuple[tuple[str, int], ...], workers: int | None, progress: bool | None
+    dataset: str,
+    root: str,
+    limits: tuple[tuple[str, int], ...],
+    unlabelled: tuple[str, ...],
+    workers: int | None,
+    progress: bool | None,
 ) -> Splits:
     from graphbench.loader import Loader
 
     limit = dict(limits) or None
-    unlabelled = task_of(catalog().card(dataset)).unlabelled
     options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "progress": progress}
     return cast("Splits", Loader(dataset, unlabelled=unlabelled, **options).load(()))
 

@@ -15,6 +15,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve.evaluator import SolutionEvaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
 from graphbench.training.run import train
+from graphbench.tuning.method import DatasetMethod
 
 
 @pytest.fixture
@@ -210,3 +211,12 @@ def test_an_imitation_reads_the_labels_of_the_training_split(options, tmp_path):
         train(**shared, overrides={**changes, "training.task.surrogate.beta": 2.0})
     with pytest.raises(ConfigError, match="the training data have no mis"):
         train(**shared, overrides={"model.teacher": "labels"})
+
+
+def test_tuning_an_imitation_reads_them_too(options, tmp_path):
+    model = config_at(tmp_path / "stepwise.yaml", STEPWISE)
+    changes = {"model.teacher": "labels", "training.task.imitation": True}
+    method = DatasetMethod("co/toy:mis", str(model), budgets=(1, 2), overrides=changes, root=tmp_path, device="cpu")
+    method.prepare({}, workers=1, progress=False)
+    result = method({}, 0, 1, None, tmp_path / "trial")
+    assert result.steps == 1 and result.metrics["best_step"] == 1
