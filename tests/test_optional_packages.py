@@ -33,6 +33,7 @@ NO_EXTRA = {
     "threadpoolctl": "comes with scikit-learn; without it threads are not limited",
     "tensorboard": "imported through torch",
     "pyarrow": "comes with datasets",
+    "triton": "comes with PyTorch for CUDA; without it products of pairs are computed in slices",
 }
 HERE = Path(__file__)
 EDGES = np.array([[0, 1]])
