@@ -219,11 +219,9 @@ def _without_ties(batch: Any) -> Any:
     generator = torch.Generator().manual_seed(0)
 
     def changed(values: Tensor) -> Tensor:
-        return (
-            values * (1 - 1e-3 * torch.rand(values.shape, generator=generator))
-            if values.is_floating_point()
-            else values
-        )
+        if not values.is_floating_point():
+            return values
+        return values * (1 - 1e-3 * torch.rand(values.shape, generator=generator))
 
     return copy.copy(batch).apply(changed)
 

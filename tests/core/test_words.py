@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphbench.core.words import human_number
+from graphbench.core.words import fact_text, human_number
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,9 @@ from graphbench.core.words import human_number
 )
 def test_numbers_are_rounded_with_a_suffix(value, digits, text):
     assert human_number(value, digits) == text
+
+
+def test_a_deviation_that_is_rounding_is_zero():
+    assert fact_text(0.5, 1.11e-16) == "0.5 ± 0"
+    assert fact_text(0.0, 0.0) == "0 ± 0"
+    assert fact_text(0.5, 1e-4) == "0.5 ± 0.0001"

@@ -278,9 +278,7 @@ def test_overhead_counts_for_the_choices_of_every_model(select_data, tmp_path):
 def test_presolving_spares_the_overhead_and_costs_its_time_elsewhere(select_card):
     card = select_card()
     costs = np.array([[0.03, 9.0, 9.0], [5.0, 2.0, 9.0], [4.0, 8.0, 9.0], [0.05, 0.01, 9.0]])
-    chosen = np.array(
-        [1, 1, 0, 1]
-    )  # solved before; another algorithm; the presolver goes on; solved at the last moment
+    chosen = np.array([1, 1, 0, 1])  # after presolving, choices count for the second and the third instance alone
     options = {"train_costs": {"sparse_cost": 1.0, "dense_cost": 2.0, "any_cost": 3.0}, "overhead": 0.5}
     scored = SelectionEvaluator(card.outputs, also=("par10", "best_share"), presolving=0.05, **options)
     score = scored.evaluate(costs, chosen)

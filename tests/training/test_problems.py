@@ -213,7 +213,7 @@ def test_an_imitation_reads_the_labels_of_the_training_split(options, tmp_path):
         train(**shared, overrides={"model.teacher": "labels"})
 
 
-def test_tuning_an_imitation_reads_them_too(options, tmp_path):
+def test_tuning_an_imitation_reads_the_labels_of_the_training_split(options, tmp_path):
     model = config_at(tmp_path / "stepwise.yaml", STEPWISE)
     changes = {"model.teacher": "labels", "training.task.imitation": True}
     method = DatasetMethod("co/toy:mis", str(model), budgets=(1, 2), overrides=changes, root=tmp_path, device="cpu")

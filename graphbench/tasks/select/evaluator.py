@@ -215,7 +215,7 @@ class SelectionEvaluator(BaseEvaluator):
     def _presolved(self, selected: SelectedInstances) -> SelectedInstances:
         """Return the choices and overheads of instances after presolving."""
         assert self.train_costs is not None
-        presolver = self.names.index(min((cost, name) for name, cost in self.train_costs.items())[1])
+        presolver = self.names.index(single_best(self.train_costs))
         solved = selected.costs[:, presolver] <= self.presolving
         choices = np.where(solved, presolver, selected.choices)
         spent = np.where(choices == presolver, 0.0, self.presolving)
@@ -275,6 +275,11 @@ class SelectionEvaluator(BaseEvaluator):
                 )
             total = total + as_array(graphs[name], name).reshape(-1).astype(np.float64)
         return total
+
+
+def single_best(train_costs: Mapping[str, float]) -> str:
+    """Return the output with the lowest mean training cost; of equal ones, the first in the alphabet."""
+    return min(train_costs, key=lambda name: (train_costs[name], name))
 
 
 def checked_costs(costs: Any, name: str, columns: int | None = None) -> Floats:

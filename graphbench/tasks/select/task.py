@@ -27,7 +27,7 @@ from graphbench.tasks.files import (
     rows_of_output,
     write_arrays,
 )
-from graphbench.tasks.select.evaluator import SelectionEvaluator, checked_costs, checked_train_costs
+from graphbench.tasks.select.evaluator import SelectionEvaluator, checked_costs, checked_train_costs, single_best
 from graphbench.tasks.select.metrics import TIED
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class SelectTask(Task):
         """
         costs = self._costs(samples)
         facts = self.facts or dict(zip(self.names, self._costs(train).mean(axis=0).tolist(), strict=True))
-        best = self.names.index(min(self.names, key=lambda name: (facts[name], name)))
+        best = self.names.index(single_best(facts))
         by_chance = np.random.default_rng(0).integers(0, len(self.names), len(costs))
         return self._scores(costs, facts, single_best=np.full(len(costs), best), random=by_chance)
 
@@ -296,10 +296,10 @@ class SelectTask(Task):
         An array ``reads`` of the file holds the names of the inputs that the selector reads; an array ``presolving``
         holds one number, how long the presolver runs.
         """
-        if not are_words(path):
-            self.presolving = _one_number(self._read_arrays(path, split).get(_PRESOLVING), path)
+        stated = {} if are_words(path) else self._read_arrays(path, split)
+        self.presolving = _one_number(stated.get(_PRESOLVING), path)
         if self._cost_of_input and not are_words(path):
-            reads = self._read_arrays(path, split).get(_READS)
+            reads = stated.get(_READS)
             if reads is None:
                 inputs = " and ".join(self._cost_of_input)
                 logger.warning("%s names no reads of arrays, so each choice pays for %s (array reads)", path, inputs)
