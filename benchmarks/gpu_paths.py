@@ -53,6 +53,7 @@ OF_MODEL = {  # configurations for some tasks of their domain alone, or whose ot
     "algoreas/pairs": ("algoreas/mst_easy", "algoreas/topological_sort_easy", "algoreas/flow_easy"),
     "algoreas/pairs_shared": ("algoreas/flow_easy",),
     "algoreas/replicator": ("algoreas/max_clique_easy",),
+    "circuits/proposer": ("circuits/design_5",),
     "chip_design/gin_small": ("chip_design/aig:ands@reference",),
     "chip_design/deepsets_small": ("chip_design/aig:ands@reference",),
     "sat/neurosat": ("sat/small:kissat",),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from cost_tables import hours
@@ -19,12 +18,12 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.costs import read_rates, split_costs
 from graphbench.core.words import human_bytes
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.references import SampleSet, measured_references, references_on, whole_split
-from graphbench.records.published import published
+from graphbench.leaderboard.bar import Mark, bar
 
 TEXTS = Path(__file__).resolve().parents[1] / "datasets" / "domains.yaml"
 SPLIT = "test"
-KINDS = {
+KINDS = {"trivial": "trivial", "best run": "recorded", "reference": "solver", "published": "published"}
+MEANINGS = {
     "trivial": "the best predictor that has learned nothing",
     "best run": "the best mean over seeds among the records of this project",
     "reference": "the best solver that knows the task",
@@ -87,57 +86,28 @@ def score_table(cards: Iterable[Card]) -> str:
 
 def _scores(card: Card) -> list[str]:
     best = best_score(card)
-    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.budget_class]}{_part(best)}"
-    scored = whole_split(card, SPLIT)
-    if best is not None:
-        scored = replace(scored, count=best.data.graphs if best.data.graphs is not None else scored.count)
-    return [_measured(card, scored, "floor"), run, _measured(card, scored, "solvers"), _published(card)]
+    marks = {mark.kind: mark for mark in bar(card, best)}
+    rule, plain = marks.pop("rule", None), marks.get("trivial")
+    if rule is not None and (plain is None or _is_better(card, rule, plain)):  # a rule has learned nothing either
+        marks["trivial"] = rule
+    return ["" if kind not in marks else _shown(marks[kind], best) for kind in KINDS.values()]
 
 
-def _part(best: BestScore) -> str:
-    """Return how many samples were scored, where they are a part of the split."""
-    data = best.data
-    return "" if data.whole or data.graphs is None else f", {data.graphs:,} scored"
+def _is_better(card: Card, first: Mark, second: Mark) -> bool:
+    sign = 1 if METRICS[card.metrics.primary].higher_is_better else -1
+    return sign * first.value > sign * second.value
 
 
-def _measured(card: Card, scored: SampleSet, kind: Literal["floor", "solvers"]) -> str:
-    """Return the best of several measured predictors, and on how many samples where a run was scored on others."""
-    metric = card.metrics.primary
-    same = references_on(card, SPLIT, scored)
-    found = same or next(iter(measured_references(card, SPLIT)), None)
-    if found is None:
-        return ""
-    predictors = found.floor if kind == "floor" else found.solvers
-    text = _shown(metric, {name: own[metric] for name, own in predictors.items() if metric in own})
-    if not text or same is not None:
-        return text
-    count = "unknown number" if found.samples.count is None else f"{found.samples.count:,}"
-    return f"{text}, {count} scored"
-
-
-def _published(card: Card) -> str:
-    """Return the best score that a paper prints."""
-    metric = card.metrics.primary
-    found: dict[str, list[float]] = {}
-    for score in published(card.address):
-        if (score.split, score.metric) == (SPLIT, metric) and score.value is not None and not score.not_comparable:
-            found.setdefault(score.model, []).append(score.value)
-    pick = max if METRICS[metric].higher_is_better else min
-    return _shown(metric, {name: pick(values) for name, values in found.items()})
-
-
-def _shown(metric: str, scores: Mapping[str, float]) -> str:
-    if not scores:
-        return ""
-    pick = max if METRICS[metric].higher_is_better else min
-    name = pick(scores, key=lambda name: scores[name])
-    return f"{number(scores[name])} {code(name)}"
+def _shown(mark: Mark, best: BestScore | None) -> str:
+    note = _NOTES[best.budget_class] if mark.kind == "recorded" and best is not None else ""
+    part = "" if mark.samples is None else f", {mark.samples:,} scored"
+    return f"{number(mark.value)} {code(mark.name)}{note}{part}"
 
 
 def _legend(cards: Sequence[Card]) -> str:
     own_cards = [own for card in cards for own in task_cards(card)]
     run = any(best_score(own) is not None for own in own_cards)
-    kinds = ", ".join(f"*{kind}* is {meaning}" for kind, meaning in KINDS.items())
+    kinds = ", ".join(f"*{kind}* is {meaning}" for kind, meaning in MEANINGS.items())
     text = f"All scores are of the split {code(SPLIT)}; ↑ means that higher is better. In the columns, {kinds}."
     note = " Behind a run stands its [budget class](../leaderboard.md): *minutes* of one core, or that of the *paper*."
     return text + note * run

@@ -17,13 +17,14 @@ from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
 from graphbench.cli.show_scores import score_text
-from graphbench.core.errors import CardError, CheckpointError, StoreError
+from graphbench.core.errors import CardError, CheckpointError, ResultError, StoreError
 from graphbench.core.words import fact_text, human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:
+    from graphbench.leaderboard.best import BestScore
     from graphbench.training.weights.files import WeightsFile
     from graphbench.verification import Verification
 
@@ -205,12 +206,39 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *(("rule", f"{name}: {rule.description}") for name, rule in rules_of(c).items()),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join(c.all_groups)),
+        *_bar_facts(c),
         *_weights_facts(c),
         ("licence", c.licence),
         ("source", ", ".join(source)),
         *([("cite", c.source.citation)] if c.source.citation else []),
         *(("deviation", line) for line in c.source.deviations),
     ]
+
+
+def _bar_facts(c: Card) -> list[tuple[str, str]]:
+    """Return in a line what a model has to beat on the test split, for each protocol of the records."""
+    from graphbench.leaderboard.bar import bar
+    from graphbench.leaderboard.best import best
+    from graphbench.records.files import load_records
+
+    try:
+        found = best(records=load_records(c.address, skip_malformed=True)).get(c.address, [])
+    except ResultError:  # no folder of results in this checkout
+        found = []
+    lines = []
+    protocols: Sequence[BestScore | None] = found or [None]
+    for own in protocols:
+        marks = [
+            f"{mark.kind} {score_text(mark.value)} ({mark.name}{_of_samples(mark.samples)})" for mark in bar(c, own)
+        ]
+        protocol = "" if own is None or own.protocol is None else f", {own.protocol}"
+        if marks:
+            lines.append(("bar", f"{c.metrics.primary} on test{protocol}: {', '.join(marks)}"))
+    return lines
+
+
+def _of_samples(count: int | None) -> str:
+    return "" if count is None else f", {count:,} scored"
 
 
 def _weights_facts(c: Card) -> list[tuple[str, str]]:

@@ -13,6 +13,8 @@ independent_set  ``-sum p_v + beta * sum p_u p_v``                              
 vertex_cover     ``sum p_v + beta * sum (1 - p_u) (1 - p_v)``                          the same
 clique           ``-sum p_v + beta * sum p_u p_v`` over pairs that are not joined      the same
 max_cut          ``-sum (p_u (1 - p_v) + p_v (1 - p_u))``                              the same
+clauses          ``sum_c prod_l (1 - p_l)`` over clauses c and their literals l, less      the same
+                 the number of clauses
 coloring         ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``                Schuetz et al. 2022; colours
                                                                                        are counted as by Jabrayilov
                                                                                        and Mutzel 2018
@@ -35,6 +37,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -132,6 +135,36 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
         return total / layout.num_graphs
 
 
+def clauses_loss(scores: Tensor, batch: Data) -> Tensor:
+    """Return minus the expected number of clauses that hold, a scalar.
+
+    A clause is violated with the product of the probabilities that its literals are false; the products are sums of
+    logarithms.
+
+    Args:
+        scores: Logits ``[N]`` of true; those of nodes that are clauses do not count. Half precision is raised.
+        batch: A PyG ``Batch`` or ``Data`` on the same device: graphs of variables and clauses, with both directions of
+            every edge, ``is_clause`` ``[N]`` and ``negated`` ``[E]``.
+
+    Raises:
+        ConfigError: If the scores have another shape, or the batch lacks a field.
+    """
+    _require_floats(scores)
+    with full_precision(scores.device):
+        values = _checked(scores, batch, dimensions=1)
+        if getattr(batch, "is_clause", None) is None or getattr(batch, "negated", None) is None:
+            if batch.edge_index.shape[1]:
+                raise ConfigError("the batch has no is_clause and negated; the loss is one of variables and clauses")
+            return values.sum() * 0
+        is_clause, negated = batch.is_clause.reshape(-1) != 0, batch.negated.reshape(-1) != 0
+        source, target = batch.edge_index
+        violated = F.logsigmoid(torch.where(negated, values[source], -values[source]))
+        violated = torch.where(is_clause[target], violated, 0)  # the reverse arcs say the same
+        totals = values.new_zeros(len(values)).index_add(0, target, violated)
+        holds = torch.where(is_clause, -torch.expm1(totals), 0)
+        return -holds.sum() / (getattr(batch, "num_graphs", None) or 1)
+
+
 @dataclass(frozen=True)
 class Surrogate:
     """A loss of the table above.
@@ -171,6 +204,7 @@ register_surrogate("independent_set", independent_set_loss)
 register_surrogate("vertex_cover", vertex_cover_loss)
 register_surrogate("clique", clique_loss)
 register_surrogate("max_cut", max_cut_loss)
+register_surrogate("clauses", clauses_loss)
 register_surrogate("coloring", coloring_loss, dimensions=2)
 
 _ONE_NODE = Data(edge_index=torch.empty((2, 0), dtype=torch.long), num_nodes=1)

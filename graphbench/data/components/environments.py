@@ -105,6 +105,8 @@ class Tokenizer:
         tokens: ``reference -> int64 [L]``, the sequence of a structure.
         complete: ``(text, tokens) -> whether they are a complete sequence``; after that nothing is written.
         structure: ``(text, tokens) -> structure``, as the domain's verifier takes it; None for a wrong sequence.
+        costs: ``(texts, structures) -> float64 [S]``: how bad each structure is, so that the best of several can be the
+            answer; inf for wrong ones and None. None if structures cannot be compared without the answer.
     """
 
     name: str
@@ -117,3 +119,4 @@ class Tokenizer:
     tokens: Callable[[str], NDArray[np.int64]]
     complete: Callable[[str, Sequence[int]], bool]
     structure: Callable[[str, Sequence[int]], Any]
+    costs: Callable[[Sequence[str], Sequence[Any]], NDArray[np.float64]] | None = None

@@ -17,6 +17,8 @@ from graphbench.domains.circuits.graphs import circuit_of, operation_of
 Floats = NDArray[np.float64]
 
 _STEP_DOUBLINGS = 10  # a phase is 2**10 implicit steps; with many more, rounding errors outweigh step errors
+_TOLERANCE = 2e-3
+_SETTLED, _LONGEST = 5.0, 1e3  # length of simulations: in times of settling, and in seconds
 _FORBIDDEN = {
     ("VIN", ("L",), "VOUT"),
     *((port, ("L",), "GND") for port in ("VIN", "VOUT")),
@@ -60,6 +62,40 @@ def broken_rules(circuit: Circuit) -> list[str]:
                 problems.append(f"the path {source}-{'-'.join(chain)}-{target} is forbidden")
     idle = set(range(len(circuit.types))) - used
     return problems + [f"device {number} is on no path between ports" for number in sorted(idle)]
+
+
+def contradictions(
+    ratio: float,
+    efficiency: float,
+    circuit: Circuit,
+    operation: Operation,
+    settling: float,
+    *,
+    has_power: bool = True,
+) -> list[str]:
+    """Return in what a simulation differs from a steady state; nothing if it agrees.
+
+    Where the simulation differs at first, its results are extrapolated from steps of two lengths.
+
+    Args:
+        ratio: Claimed ratio.
+        efficiency: Claimed efficiency.
+        circuit: The circuit.
+        operation: The operating conditions and element values.
+        settling: Seconds until the slowest mode has decayed to 1 %.
+        has_power: Whether the source gives power, without which the efficiency is not compared.
+    """
+    seconds = min(_SETTLED * settling, _LONGEST)
+    problems: list[str] = []
+    for simulate in (simulated_state, extrapolated_state):
+        problems, (own_ratio, own_efficiency) = [], simulate(circuit, operation, seconds)
+        if not math.isclose(own_ratio, ratio, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            problems.append(f"the ratio is {ratio:.5g}, but a simulation gives {own_ratio:.5g}")
+        if has_power and abs(own_efficiency - efficiency) > _TOLERANCE:
+            problems.append(f"the efficiency is {efficiency:.5g}, but a simulation gives {own_efficiency:.5g}")
+        if not problems:
+            break
+    return problems
 
 
 def extrapolated_state(circuit: Circuit, operation: Operation, seconds: float) -> tuple[float, float]:

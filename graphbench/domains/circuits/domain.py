@@ -9,5 +9,7 @@ DOMAIN = Domain(
     generators="graphbench.domains.circuits.generators:GENERATORS",
     labellers="graphbench.domains.circuits.labellers:LABELLERS",
     sources="graphbench.domains.circuits.official_source:SOURCES",
+    verifiers="graphbench.domains.circuits.design_verifier:VERIFIERS",
+    tokenizers="graphbench.domains.circuits.tokenizers:TOKENIZERS",
     exporters="graphbench.domains.circuits.exporters:EXPORTERS",
 )

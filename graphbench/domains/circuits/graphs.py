@@ -38,6 +38,15 @@ def _values(operation: Operation) -> list[float]:
     return [getattr(operation, name) for name in OPERATION]
 
 
+def logarithms(operations: Sequence[Operation]) -> NDArray[np.float64]:
+    """Return the values of load and elements over those of the paper as logarithms to base 10, float64 ``[S, 8]``.
+
+    It is -30 without an output capacitor.
+    """
+    values = np.array([_values(operation) for operation in operations]).reshape(len(operations), -1)
+    return np.log10(np.maximum(values[:, 2:] / np.array(_values(_USUAL))[2:], 1e-30))
+
+
 def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Sequence[Operation]) -> Samples:
     """Return the graphs of circuits of equally many devices in canonical form.
 
@@ -61,14 +70,12 @@ def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Seq
     duty = values[:, 0]
     on_node = np.repeat(duty, nodes)
     share = np.where(kind == KINDS.index("Sa"), on_node, np.where(kind == KINDS.index("Sb"), 1.0 - on_node, 0.0))
-    usual = np.array(_values(_USUAL))
-    elements = np.log10(np.maximum(values[:, 2:] / usual[2:], 1e-30))
     features = {
         "kind": kind,
         "conducting": share,
         "link": link,
         "duty": duty,
-        "elements": elements,
+        "elements": logarithms(operations),
         "operation": values,
     }
     return Samples(nodes, np.full(count, 2 * devices + 5), edges, features)

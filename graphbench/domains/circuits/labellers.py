@@ -13,7 +13,7 @@ from graphbench.core.errors import SolverError
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import CompileJob, Labeller
-from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
+from graphbench.domains.circuits.checks import contradictions
 from graphbench.domains.circuits.converters import Operation, steady_table
 from graphbench.domains.circuits.devices import read_devices
 from graphbench.domains.circuits.graphs import circuit_of, operation_of
@@ -33,8 +33,6 @@ NEVER = 1e9  # seconds that stand for "never" in the feature ``settling``
 LABELLED = (REGULAR, NO_POWER, UNDAMPED)  # circuits of another status have no label
 TRANSIENT = 4e-3  # seconds that the reference project simulates
 _LOWEST_RATIO = 0.05
-_TOLERANCE = 2e-3
-_SETTLED, _LONGEST = 5.0, 1e3  # length of the simulations that check labels: in times of settling, and in seconds
 _SHARD_SIZE = 1024
 
 
@@ -62,28 +60,13 @@ def _label(effort: SteadyEffort, number: int, graph: Samples) -> Mapping[str, An
 
 
 def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    """Compare with a simulation from rest in implicit steps, which shares no code with the labeller.
-
-    Where it differs, its results are extrapolated from steps of two lengths.
-    """
+    """Compare with a simulation from rest in implicit steps, which shares no code with the labeller."""
     status = int(values["status"])
     if status not in LABELLED:
         return [f"the status of a labelled circuit is {status}"]
-    circuit, operation = circuit_of(graph), operation_of(graph)
-    seconds = min(_SETTLED * float(values["settling"]), _LONGEST)
-    if not _differences(values, *simulated_state(circuit, operation, seconds)):
-        return []
-    return _differences(values, *extrapolated_state(circuit, operation, seconds))
-
-
-def _differences(values: Mapping[str, Any], ratio: float, efficiency: float) -> list[str]:
-    """Return the differences between labels and simulated values."""
-    problems = []
-    if not math.isclose(ratio, float(values["ratio"]), rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-        problems.append(f"the ratio is {values['ratio']:.5g}, but a simulation gives {ratio:.5g}")
-    if int(values["status"]) != NO_POWER and abs(efficiency - float(values["efficiency"])) > _TOLERANCE:
-        problems.append(f"the efficiency is {values['efficiency']:.5g}, but a simulation gives {efficiency:.5g}")
-    return problems
+    ratio, efficiency, settling = (float(values[name]) for name in ("ratio", "efficiency", "settling"))
+    has_power = status != NO_POWER
+    return contradictions(ratio, efficiency, circuit_of(graph), operation_of(graph), settling, has_power=has_power)
 
 
 def _statistics(samples: Samples) -> dict[str, NDArray[np.float64]]:

@@ -10,5 +10,6 @@ DOMAIN = Domain(
     labellers="graphbench.domains.sat.labellers:LABELLERS",
     sources="graphbench.domains.sat.sources:SOURCES",
     representations="graphbench.domains.sat.representations:REPRESENTATIONS",
+    problems="graphbench.domains.sat.assignments:PROBLEMS",
     exporters="graphbench.domains.sat.exporters:EXPORTERS",
 )

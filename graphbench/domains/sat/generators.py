@@ -15,9 +15,11 @@ from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import Generator
 from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.families import Share, chosen, read_families
 from graphbench.domains.sat.formula_checks import check_formulas
 from graphbench.domains.sat.formulas import formula_of, formulas_as_samples
 from graphbench.domains.sat.instances import FormulaParameters, draw_formula
+from graphbench.domains.sat.pairs import PAIRS
 from graphbench.domains.sat.preprocessing import is_decided, preprocess
 from graphbench.domains.sat.scenario_samples import SYNTHETIC
 
@@ -35,7 +37,7 @@ class FamilyShare(StrictModel):
         parameters: Parameters of the family.
     """
 
-    share: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    share: Share
     parameters: FormulaParameters
 
 
@@ -62,17 +64,7 @@ class SatParameters(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _read_families(cls, value: Any) -> Any:
-        """Read ``families: {<family>: {share: .., <parameters>}}``, the notation of cards."""
-        families = value.get("families") if isinstance(value, Mapping) else None
-        if not isinstance(families, Mapping):
-            return value
-        shares = []
-        for name, spec in families.items():
-            if not isinstance(spec, Mapping) or "share" not in spec:
-                raise ValueError(f"families.{name} is {spec!r}; give its share and its parameters")
-            rest = {key: entry for key, entry in spec.items() if key != "share"}
-            shares.append({"share": spec["share"], "parameters": {"family": name, **rest}})
-        return {**value, "families": shares}
+        return read_families(value)
 
     @model_validator(mode="after")
     def _check_ranges(self) -> SatParameters:
@@ -90,7 +82,7 @@ def draw_sample(parameters: SatParameters, key: np.uint64, index: int, attempt: 
         GenerationError: If no draw lies within the limits.
         MissingDependency: If ``parameters.preprocess`` is set and python-sat is not installed.
     """
-    family = _choose(parameters.families, uniform(seed(key, index, attempt, _FAMILY_STREAM)))
+    family = chosen(parameters.families, uniform(seed(key, index, attempt, _FAMILY_STREAM)))
     for again in range(_MAX_TRIES):
         cnf = draw_formula(family.parameters, key, index, attempt * _MAX_TRIES + again)
         cnf = preprocess(cnf) if parameters.preprocess else cnf.canonical().without_unused_variables()
@@ -101,15 +93,6 @@ def draw_sample(parameters: SatParameters, key: np.uint64, index: int, attempt: 
         f"variables {list(parameters.variables)}, clauses {list(parameters.clauses)}; widen these ranges, or change "
         "the parameters of the family"
     )
-
-
-def _choose(families: tuple[FamilyShare, ...], number: float) -> FamilyShare:
-    total = sum(family.share for family in families)
-    for family in families:
-        number -= family.share / total
-        if number < 0:
-            return family
-    return families[-1]
 
 
 def _within(parameters: SatParameters, cnf: Cnf) -> bool:
@@ -146,5 +129,6 @@ GENERATORS: Mapping[str, Generator] = {
         statistics=_statistics,
         shard_size=_shard_size,
     ),
+    "pairs": PAIRS,
     "synthetic_scenario": SYNTHETIC,
 }

@@ -1,4 +1,4 @@
-"""The labellers of SAT: one per solver, which labels a formula with the solver's effort, and the feature labellers."""
+"""The labellers of SAT: those of solvers, which label a formula with their effort, of features, and of pairs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import Labeller, Outcome, Recorded
 from graphbench.domains.sat.feature_labellers import FEATURE_LABELLERS
 from graphbench.domains.sat.formulas import formula_of
+from graphbench.domains.sat.pair_labellers import ASSIGNMENT, STATUS
 from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver
 
 _STATUS = ("sat", "unsat", "unsolved")
@@ -158,4 +159,6 @@ def _solver_labeller(solver: str) -> Labeller:
 LABELLERS: Mapping[str, Labeller] = {
     **{solver: _solver_labeller(solver) for solver in SOLVERS},
     **FEATURE_LABELLERS,
+    "status": STATUS,
+    "assignment": ASSIGNMENT,
 }

@@ -109,3 +109,34 @@ def _attach_threes(state: NDArray[np.uint64], n: int, c: int, p: float, literals
             z = _draw_member(state, z, size, larger)
         signs = next_u64(state)
         literals[at], literals[at + 1], literals[at + 2] = signed(x, signs, 0), signed(y, signs, 1), signed(z, signs, 2)
+
+
+_MOST_LITERALS = 64  # of a clause of `draw_mixed`; the chance of a longer one is below 1e-13
+
+
+@kernel
+def draw_mixed(
+    key: np.uint64, index: int, attempt: int, variables: tuple[int, int], ratio: tuple[float, float]
+) -> Formula:
+    """Draw clauses of mixed lengths, the stream of SR(n): 1 + Bernoulli(0.7) + Geometric(0.4) distinct variables.
+
+    Source: Selsam et al., 2019, "Learning a SAT solver from single-bit supervision", section 4. Signs are random, and
+    a clause has at most n variables. ``variables`` and ``ratio`` (clauses per variable) are the ranges from which the
+    sizes are drawn.
+    """
+    state = seed(key, index, attempt, 0)
+    n = whole_between(state, variables[0], variables[1])
+    m = rounded(real_between(state, ratio[0], ratio[1]) * n)
+    most = min(n, _MOST_LITERALS)
+    ptr = np.zeros(m + 1, np.int64)
+    literals = np.empty(m * most, np.int32)
+    chosen = np.empty(most, np.int64)
+    for j in range(m):
+        length = 2 if uniform(state) < 0.3 else 3
+        while length < most and uniform(state) >= 0.4:
+            length += 1
+        length = min(length, most)
+        draw_subset(state, n, chosen[:length])
+        write_random_clause(state, chosen[:length], literals, ptr[j])
+        ptr[j + 1] = ptr[j] + length
+    return n, literals[: ptr[m]].copy(), ptr

@@ -63,10 +63,11 @@ _NAMES = {
     "graphbench.evaluation.metrics.of_features": "score accuracy accuracy_per_graph f1 f1_per_graph precision "
     "recall roc_auc average_precision mrr hits_at_1 hits_at_3 hits_at_10 hits_at_20 hits_at_50 hits_at_100 "
     "macro_f1 exact_match mae mse rmse r2 rse spearman within_ratio",
-    "graphbench.tasks.solve.metrics": "set_size cut_size num_colors cover_size clique_size ratio gap matched "
-    "bound_ratio seconds_per_graph",
+    "graphbench.tasks.solve.metrics": "set_size cut_size num_colors cover_size clique_size satisfied_clauses ratio "
+    "gap matched bound_ratio seconds_per_graph",
     "graphbench.tasks.select.metrics": "closed_gap par10 best_share regret",
-    "graphbench.tasks.generate.metrics": "quality valid correct mean_ands mean_depth",
+    "graphbench.tasks.generate.metrics": "quality valid correct mean_ands mean_depth met ratio_error efficiency_loss "
+    "mean_devices",
     "graphbench.tasks.forecast.metrics": "relative_mse acc",
 }
 _BUILT_IN = {name: f"{module}:METRICS[{name}]" for module, names in _NAMES.items() for name in names.split()}

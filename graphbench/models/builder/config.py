@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -65,7 +65,11 @@ class SpellerModelConfig(ArchitectureConfig):
         hidden: Width of the transformer.
         heads: Number of attention heads of the transformer.
         temperature: Sampling temperature of the tokens; 0 takes the likeliest token.
+        samples: Number k of sequences that are written per sample of the data; the tokenizer says which structure is
+            the best, and it is the answer. The first sequence always takes the likeliest tokens if k is above 1.
     """
+
+    added: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     kind: Literal["speller"] = "speller"
     tokenizer: str
@@ -73,6 +77,7 @@ class SpellerModelConfig(ArchitectureConfig):
     hidden: int = Field(default=64, ge=1)
     heads: int = Field(default=4, ge=1)
     temperature: float = Field(default=0.0, ge=0.0)
+    samples: int = Field(default=1, ge=1, le=100_000)
 
     @property
     def estimated_size(self) -> int:
@@ -81,6 +86,10 @@ class SpellerModelConfig(ArchitectureConfig):
 
     @model_validator(mode="after")
     def _check(self) -> SpellerModelConfig:
+        if self.samples > 1 and not self.temperature:
+            raise ValueError(
+                f"samples={self.samples} with temperature=0 writes the same {self.samples} times; raise it"
+            )
         if self.hidden % self.heads:
             raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
         return self

@@ -48,6 +48,11 @@ class SpellerModel(TaskModel):
     def __init__(self, config: SpellerModelConfig, task: TaskFeatures) -> None:
         super().__init__()
         self.config, self.tokenizer = config, find("tokenizer", config.tokenizer)
+        if config.samples > 1 and self.tokenizer.costs is None:
+            raise ConfigError(
+                f"model.samples is {config.samples}, but {config.tokenizer} cannot say which of several structures is "
+                "the best; set model.samples=1"
+            )
         for stage, name in ((Stage.INPUT, self.tokenizer.field), (Stage.OUTPUT, self.tokenizer.reference)):
             texts = [f.name for f in select(task.features, stage, Location.GRAPH) if f.kind is Kind.TEXT]
             if name not in texts:
@@ -80,17 +85,38 @@ class SpellerModel(TaskModel):
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Any]:
         """Return ``answers``, one structure per sample; None where the tokens are not a structure."""
         texts = _strings(batch, self.tokenizer.field)
-        pairs = zip(texts, self.write(texts), strict=True)
-        return {"answers": [self.tokenizer.structure(text, tokens) for text, tokens in pairs]}
+        best = self._structures(texts, 0)
+        if self.tokenizer.costs is not None and self.config.samples > 1:
+            costs = self.tokenizer.costs(texts, best)
+            for number in range(1, self.config.samples):
+                further = self._structures(texts, number)
+                own = self.tokenizer.costs(texts, further)
+                best = [
+                    new if cost < least else old
+                    for new, old, cost, least in zip(further, best, own, costs, strict=True)
+                ]
+                costs = np.minimum(costs, own)
+        return {"answers": best}
+
+    def _structures(self, texts: Sequence[str], number: int) -> list[Any]:
+        """Return the structures of one sequence per text."""
+        pairs = zip(texts, self.write(texts, number), strict=True)
+        return [self.tokenizer.structure(text, tokens) for text, tokens in pairs]
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return the number of samples for which structures are written at once."""
         return _SAMPLES_PER_BATCH
 
     @torch.inference_mode()
-    def write(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens that the model writes for every text; writing ends at a complete or a too long sequence."""
-        generators = [_generator(text) for text in texts]
+    def write(self, texts: Sequence[str], number: int = 0) -> list[list[int]]:
+        """Return the tokens that the model writes for every text; writing ends at a complete or a too long sequence.
+
+        Args:
+            texts: The goals.
+            number: Number of the sequence, of several per text; it seeds the random numbers.
+        """
+        generators = [_generator(text if not number else f"{number} {text}") for text in texts]
+        temperature = self.config.temperature if number or self.config.samples == 1 else 0.0
         sequences: list[list[int]] = [[] for _ in texts]
         waiting = list(range(len(texts)))
         start = torch.zeros(len(texts), 1, dtype=torch.int64, device=self.head.weight.device)
@@ -99,8 +125,8 @@ class SpellerModel(TaskModel):
             values = logits[:, -1].cpu().numpy().astype(np.float64)
             values[:, _START_OR_PADDING] = -np.inf
             for row, b in enumerate(waiting):
-                if self.config.temperature:  # Gumbel noise: the argmax is a sample of the softmax
-                    values[row] += self.config.temperature * generators[b].gumbel(size=values.shape[1])
+                if temperature:  # Gumbel noise: the argmax is a sample of the softmax
+                    values[row] += temperature * generators[b].gumbel(size=values.shape[1])
                 sequences[b].append(int(values[row].argmax()))
             rows = [row for row, b in enumerate(waiting) if not self._is_done(texts[b], sequences[b])]
             waiting = [waiting[row] for row in rows]

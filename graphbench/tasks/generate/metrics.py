@@ -105,6 +105,24 @@ _METRICS = (
         "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
         NO_FEATURE, VerdictSums, mean_of("mean_depth"),
     ),
+    Metric(
+        "met", True, 0, 1, "Share of answers that meet their goal within the tolerance of the verifier.",
+        NO_FEATURE, VerdictSums, mean_of("met"),
+    ),
+    Metric(
+        "ratio_error", False, 0, math.inf,
+        "Mean absolute difference of the conversion ratio from the wanted one, of designs that work.",
+        NO_FEATURE, VerdictSums, mean_of("ratio_error"),
+    ),
+    Metric(
+        "efficiency_loss", False, 0, 1,
+        "Mean by which the efficiency falls short of the wanted one, of designs that work.",
+        NO_FEATURE, VerdictSums, mean_of("efficiency_loss"),
+    ),
+    Metric(
+        "mean_devices", False, 0, math.inf, "Mean number of devices of the designs that work.",
+        NO_FEATURE, VerdictSums, mean_of("mean_devices"),
+    ),
 )  # fmt: skip
 
 METRICS = {metric.name: metric for metric in _METRICS}

@@ -61,13 +61,13 @@ class SolutionSums:
         of_bounded, bounds = _where_known(solved.values, solved.bounds)
         _refuse_any(better(of_bounded, bounds), of_bounded, bounds, "its bound")
         _refuse_any((labels == 0) & (values != 0), values, labels, "its label")
-        ratio = _ratios(values, labels, solved.maximise)
+        matched, ratio, gap = _beside_labels(values, labels, solved.maximise)
         self.graphs += len(solved.values)
         self.objective += int(solved.values.sum())
         self.labelled += len(values)
-        self.matched += int(np.count_nonzero(~better(labels, values)))
+        self.matched += int(matched.sum())
         self.ratio += float(ratio.sum())
-        self.gap += float((1.0 - ratio if solved.maximise else values / labels - 1.0).sum())
+        self.gap += float(gap.sum())
         self.bounded += len(of_bounded)
         self.bound_ratio += float(_ratios(of_bounded, bounds, solved.maximise).sum())
         if solved.seconds is not None:
@@ -76,13 +76,19 @@ class SolutionSums:
         tallied(self, solved)
 
     def shares(self, solved: SolvedGraphs) -> Floats | None:
-        """Return the contribution of each graph to objective and number of graphs; other means have no replicates."""
-        return np.stack([solved.values, np.ones(len(solved.values))], axis=1).astype(np.float64)
+        """Return the contribution of each graph; ratios to bounds and seconds have no replicates."""
+        rows = np.zeros((len(solved.values), 6))
+        rows[:, 0], rows[:, 1] = solved.values, 1
+        if solved.labels is not None:
+            known = solved.labels >= 0
+            rows[known, 2] = 1
+            rows[known, 3:] = np.stack(_beside_labels(solved.values[known], solved.labels[known], solved.maximise), 1)
+        return rows
 
     def like(self, totals: Floats) -> Self:
         """Return the sums of such objectives with other totals."""
         sums = type(self)()
-        sums.objective, sums.graphs = totals.tolist()
+        sums.objective, sums.graphs, sums.labelled, sums.matched, sums.ratio, sums.gap = totals.tolist()
         return sums
 
 
@@ -129,6 +135,13 @@ def _where_known(values: _Ints, reference: _Ints | None) -> tuple[_Ints, _Ints]:
     return values[reference >= 0], reference[reference >= 0]
 
 
+def _beside_labels(values: _Ints, labels: _Ints, maximise: bool) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Return for each graph whether its value is the label's or better, the ratio of the two, and the gap."""
+    ratio = _ratios(values, labels, maximise)
+    matched = values >= labels if maximise else values <= labels
+    return matched, ratio, 1.0 - ratio if maximise else values / np.maximum(labels, 1) - (labels > 0)
+
+
 def _ratios(values: _Ints, reference: _Ints, maximise: bool) -> NDArray[np.float64]:
     """Return the quality of values relative to a reference: 1 as good, below 1 worse."""
     part, whole = (values, reference) if maximise else (reference, values)
@@ -163,6 +176,10 @@ _METRICS = (
     ),
     Metric(
         "clique_size", True, 0, math.inf, "Mean number of nodes of a clique.",
+        NO_FEATURE, SolutionSums, mean_objective,
+    ),
+    Metric(
+        "satisfied_clauses", True, 0, math.inf, "Mean number of clauses that an assignment satisfies.",
         NO_FEATURE, SolutionSums, mean_objective,
     ),
     Metric(

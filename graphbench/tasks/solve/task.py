@@ -121,8 +121,9 @@ class SolveTask(Task):
 
     @property
     def report_metric(self) -> str:
-        """The ratio to the labels where it is measured: sets, cuts and colours of large graphs are larger anyway."""
-        return "ratio" if "ratio" in self.card.metrics.also else self.card.metrics.primary
+        """The ratio to the labels where objectives are scored, which are larger on larger graphs anyway."""
+        primary = self.card.metrics.primary
+        return "ratio" if primary == self.problem.objective and "ratio" in self.card.metrics.also else primary
 
     def require_labels(self, split: GraphDataset) -> None:
         """Accept every split: a graph without a label is solved all the same."""

@@ -9,7 +9,8 @@ import graphbench
 from graphbench.core.errors import CardError, StoreError
 from graphbench.data.build.generation import draw_samples
 from graphbench.domains.circuits import read_simulated_circuits, sample_to_devices, steady_state
-from graphbench.domains.circuits.generators import GENERATORS, ConverterParameters
+from graphbench.domains.circuits.converter_generator import ConverterParameters
+from graphbench.domains.circuits.generators import GENERATORS
 from graphbench.domains.circuits.graphs import circuit_of, operation_of
 from graphbench.domains.circuits.labellers import LABELLERS
 from graphbench.domains.circuits.topology import topology_number
