@@ -349,7 +349,7 @@ def test_a_model_of_the_house_trains_on_it(data, tmp_path):
     assert again["mse"] == pytest.approx(score["mse"])
 
 
-@pytest.mark.parametrize("model", ["gin_small", "gt_small", "interaction_small"])
+@pytest.mark.parametrize("model", ["gin_small", "gt_small", "interaction_small", "resnet_small"])
 def test_models_train_under_bf16(data, model, tmp_path):
     small = {"model": {"hidden": 16}, "training": {"batch_size": 2, "precision": "bf16"}}
     result = train(
