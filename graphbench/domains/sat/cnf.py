@@ -155,12 +155,12 @@ class Cnf:
         Raises:
             ValueError: If the assignment does not have one value per variable.
         """
-        parts = self.checked()
+        literals, ptr = self.checked()
         if np.shape(model) != (self.num_variables,):
             raise ValueError(
                 f"the model has the shape {np.shape(model)}; the formula has {self.num_variables} variables"
             )
-        return bool(_satisfies(*parts, np.asarray(model, np.bool_)))
+        return first_violated(literals, ptr, 0, np.asarray(model, np.bool_)) == self.num_clauses
 
     def body(self, between: str = " ") -> str:
         """Return the clauses as the text that follows the header of a DIMACS file; every clause ends with 0.
@@ -235,16 +235,17 @@ def _sorted(clause: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @kernel
-def _satisfies(literals: NDArray[np.int32], ptr: NDArray[np.int64], model: NDArray[np.bool_]) -> bool:
-    for j in range(len(ptr) - 1):
+def first_violated(literals: NDArray[np.int32], ptr: NDArray[np.int64], first: int, model: NDArray[np.bool_]) -> int:
+    """Return the first clause from number ``first`` on that an assignment violates; the number of clauses if none."""
+    for j in range(first, len(ptr) - 1):
         holds = False
         for k in range(ptr[j], ptr[j + 1]):
             if model[abs(literals[k]) - 1] == (literals[k] > 0):
                 holds = True
                 break
         if not holds:
-            return False
-    return True
+            return j
+    return len(ptr) - 1
 
 
 @kernel

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import MissingDependency, SolverError
-from graphbench.core.kernels import kernel
-from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.cnf import Cnf, first_violated
 
 _SOLVER = "minisat22"  # of those of python-sat, among the fastest on small formulas whose clauses come one by one
 
@@ -54,7 +53,7 @@ def clauses_until_unsatisfiable(cnf: Cnf) -> int | None:
     clauses = list(cnf.clauses())
     with opened_solver(_SOLVER) as solver:
         while True:
-            violated = _first_violated(literals, ptr, given, model)
+            violated = first_violated(literals, ptr, given, model)
             if violated == len(clauses):
                 return None
             for clause in clauses[given : violated + 1]:
@@ -63,20 +62,6 @@ def clauses_until_unsatisfiable(cnf: Cnf) -> int | None:
             if not solver.solve():
                 return given
             _take(solver.get_model(), model)
-
-
-@kernel
-def _first_violated(literals: NDArray[np.int32], ptr: NDArray[np.int64], first: int, model: NDArray[np.bool_]) -> int:
-    """Return the first clause from number ``first`` on that an assignment violates; the number of clauses if none."""
-    for j in range(first, len(ptr) - 1):
-        holds = False
-        for k in range(ptr[j], ptr[j + 1]):
-            if model[abs(literals[k]) - 1] == (literals[k] > 0):
-                holds = True
-                break
-        if not holds:
-            return j
-    return len(ptr) - 1
 
 
 def assignment_of(found: list[int], num_variables: int) -> NDArray[np.bool_]:
