@@ -20,9 +20,12 @@ from graphbench.tasks.solve.evaluator import decode
 
 TASKS = {
     "mis": (Feature.parse("mis", ("output", "node", "mask")), "independent_set"),
+    "vertex_cover": (Feature.parse("vertex_cover", ("output", "node", "mask")), "vertex_cover"),
+    "max_clique": (Feature.parse("max_clique", ("output", "node", "mask")), "clique"),
     "max_cut": (Feature.parse("max_cut", ("output", "node", "mask")), "max_cut"),
     "coloring": (Feature.parse("coloring", ("output", "node", "categorical(16)")), "coloring"),
 }
+SMALLER = ("coloring", "vertex_cover")  # problems where smaller solutions are better
 TINY = {
     "hidden": 16,
     "layers": 2,
@@ -102,13 +105,18 @@ def test_every_step_decides_a_node_of_every_graph_and_stays_feasible(problem, ro
         after = torch.bincount(left.graph, minlength=6)
         assert (after[before > 0] < before[before > 0]).all()
         state = partial.state
-        if problem == "mis":
+        if problem in ("mis", "vertex_cover"):
             assert not ((state[tails] == 1) & (state[heads] == 1)).any()
             blocked = torch.zeros_like(state).index_add(0, heads, (state[tails] == 1).long()) > 0
             assert torch.equal(state == 0, blocked)
+        elif problem == "max_clique":
+            members = torch.bincount(batch.batch[state == 1], minlength=6)[batch.batch]
+            beside = torch.zeros_like(state).index_add(0, heads, (state[tails] == 1).long())
+            assert torch.equal(state == 1, (state == 1) & (beside == members - 1))
+            assert torch.equal(state == 0, (state != 1) & (beside < members))
         elif problem == "coloring":
             assert not ((state[tails] == state[heads]) & (state[tails] >= 0)).any()
-    assert torch.equal(partial.values().sign(), torch.tensor([-1 if problem == "coloring" else 1] * 6))
+    assert torch.equal(partial.values().sign(), torch.tensor([-1 if problem in SMALLER else 1] * 6))
 
 
 def test_values_are_the_objectives_of_what_was_decided(problem):
@@ -117,9 +125,9 @@ def test_values_are_the_objectives_of_what_was_decided(problem):
     scores = model.eval().predict(model.prepare(batch))
     solutions = decode(problem, batch, scores[problem].numpy())
     partial = model._started(batch)
-    partial.state = torch.from_numpy(solutions.nodes).long()
+    partial.state = torch.from_numpy(solutions.nodes).long() ^ (problem == "vertex_cover")
     assert partial.values().abs().tolist() == solutions.values.tolist()
-    if problem == "mis":  # the decoder has nothing to add
+    if problem in ("mis", "vertex_cover", "max_clique"):  # the decoder has nothing to add or to leave out
         assert (scores[problem] > 0).sum() == solutions.values.sum()
     elif problem == "max_cut":
         assert ((scores[problem] > 0).long() == partial.state).all()
@@ -133,7 +141,7 @@ def test_more_repairs_and_copies_are_never_worse(problem):
         solved(model_of(problem, temperature=1.0, **changes), batch).values
         for changes in ({}, {"repairs": 12}, {"repairs": 12, "copies": 4})
     )
-    sign = -1 if problem == "coloring" else 1
+    sign = -1 if problem in SMALLER else 1
     assert (sign * more >= sign * few).all() and (sign * copied >= sign * more).all()
     assert (sign * copied > sign * few).any()
 
@@ -150,7 +158,14 @@ def test_a_graph_has_the_same_solution_alone_and_in_a_batch(problem):
 def test_graphs_without_edges_and_of_one_node_are_solved(problem, changes):
     listed = [data_of(nx.empty_graph(5)), data_of(nx.empty_graph(1)), data_of(nx.complete_graph(4))]
     values = solved(model_of(problem, **changes), Batch.from_data_list(listed)).values.tolist()
-    assert values == {"mis": [5, 1, 1], "max_cut": [0, 0, 4], "coloring": [1, 1, 4]}[problem]
+    expected = {
+        "mis": [5, 1, 1],
+        "vertex_cover": [0, 0, 3],
+        "max_clique": [1, 1, 4],
+        "max_cut": [0, 0, 4],
+        "coloring": [1, 1, 4],
+    }
+    assert values == expected[problem]
 
 
 def test_training_returns_a_loss_for_every_round_with_fixed_decisions(problem):
@@ -175,9 +190,9 @@ def test_a_teacher_reveals_a_part_of_the_labels(problem):
     if problem == "coloring":
         decided = scores.amax(1) >= CERTAIN
         assert torch.equal(scores.argmax(1)[decided], batch.coloring.long()[decided])
-    elif problem == "mis":
+    elif problem != "max_cut":
         decided = scores.abs() >= CERTAIN
-        assert torch.equal((scores > 0)[decided], batch.mis[decided] > 0)
+        assert torch.equal((scores > 0)[decided], batch[problem][decided] > 0)
     else:  # a cut and its mirror image are the same
         decided = scores.abs() >= CERTAIN
         agree = ((scores > 0) == (batch.max_cut > 0))[decided]

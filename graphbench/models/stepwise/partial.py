@@ -4,6 +4,9 @@
 problem           a node is decided when                      what the network reads of the undecided nodes
 ================  ==========================================  =========================================================
 independent_set   it is in the set, or a neighbour is         the graph that they induce: a set of it may be added
+vertex_cover      as for the set of the nodes outside         the same
+clique            it is in the clique, or is not joined to    the graph of the nodes that are joined to all members
+                  a member
 max_cut           it has a side                               this graph, and how many decided neighbours have each side
 coloring          it has a colour                             this graph, and which nodes may have the present colour:
                                                               colours are filled one after the other
@@ -131,6 +134,58 @@ class IndependentSets(PartialSolutions):
     def _block(self) -> None:
         tails, heads = self.edge_index
         self.state[heads[self.state[tails] == 1]] = 0
+
+
+class VertexCovers(IndependentSets):
+    """Vertex covers, by the independent set of the nodes outside: 1 for such a node, 0 for a member of the cover."""
+
+    def logits(self, left: Residual, scores: Tensor) -> Tensor:
+        """Return the logits of members of the cover; the scores of undecided nodes are those of staying outside."""
+        return -super().logits(left, scores)
+
+    def final(self, state: Tensor) -> Tensor:
+        """Return positive scores for the members of the cover."""
+        return -super().final(state)
+
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Leave chosen nodes outside that a cover leaves outside."""
+        super().reveal(1 - (solution.reshape(-1) > 0).long(), chosen)
+
+    def values(self) -> Tensor:
+        """Return minus the sizes of the covers."""
+        return -segment_sum((self.state != 1).long(), self.graph, self.num_graphs)
+
+
+class Cliques(PartialSolutions):
+    """Cliques: 1 for a member, 0 for a node that is not joined to a member. One node joins each graph's in a round."""
+
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Let the node of the highest score join."""
+        self.state[left.nodes[ranks_within(scores, left.graph, left.num_graphs) == 0]] = 1
+        self._block()
+
+    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
+        """Let chosen nodes of a clique join."""
+        self.state[(solution.reshape(-1) > 0) & chosen] = 1
+        self._block()
+
+    def take_back(self, chosen: Tensor) -> None:
+        """Take chosen members out of the clique."""
+        members = (self.state == 1) & ~chosen
+        self.state = torch.where(members, 1, self.UNDECIDED)
+        self._block()
+
+    def values(self) -> Tensor:
+        """Return the sizes of the cliques."""
+        return segment_sum((self.state == 1).long(), self.graph, self.num_graphs)
+
+    def _block(self) -> None:
+        """Decide the nodes that are not joined to all members."""
+        tails, heads = self.edge_index
+        members = self.state == 1
+        joined = segment_sum(members[tails].long(), heads, self.graph.numel())
+        wanted = segment_sum(members.long(), self.graph, self.num_graphs)[self.graph]
+        self.state[~members & (joined < wanted)] = 0
 
 
 _PULL = Feature.parse("pull", ("input", "node", "scalar(2)"))
@@ -295,6 +350,8 @@ def _best_peaks(left: Residual, scores: Tensor, allowed: Tensor, share: float) -
 
 PARTIAL_SOLUTIONS: Mapping[str, type[PartialSolutions]] = {
     "independent_set": IndependentSets,
+    "vertex_cover": VertexCovers,
+    "clique": Cliques,
     "max_cut": Cuts,
     "coloring": Colourings,
 }
