@@ -305,8 +305,10 @@ class Card(FeatureSelection, StrictModel):
         labels = self.stored_schema.features[len(self.graph_features) :]
         other = [f.name for f in labels if f.location is not Location.GRAPH]
         if other:
-            names = ", ".join(other)
-            raise CardError(f"{stored}: {names} are labels of nodes or edges, which the representation {name} changes")
+            raise CardError(
+                f"{stored}: the labels {', '.join(other)} belong to nodes or edges of the stored graph, which the "
+                f"representation {name} replaces; leave '@{name}' out"
+            )
         return self.model_copy(
             update={"representation": name, "features": (*self.representations[name].features, *labels)}
         )

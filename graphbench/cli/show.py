@@ -22,6 +22,7 @@ from graphbench.core.words import fact_text, human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
+from graphbench.reports.published_files import is_of_files
 
 if TYPE_CHECKING:
     from graphbench.leaderboard.best import BestScore
@@ -149,7 +150,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
     c = sourced_card(card_of(name).with_data_seed(data_seed), **files, root=root)
     check_card(c)
     files = _files(c, root_folder(root))
-    numbers = published(c.address)
+    numbers = [] if is_of_files(c) else published(c.address)
     if as_json:
         content = {**c.model_dump(mode="json"), "data_seed": c.data_seed}
         content["files"] = files
@@ -220,7 +221,10 @@ def _bar_facts(c: Card) -> list[tuple[str, str]]:
     from graphbench.leaderboard.bar import bar
     from graphbench.leaderboard.best import best
     from graphbench.records.files import load_records
+    from graphbench.reports.tables import metric_head
 
+    if is_of_files(c):  # scores of other data
+        return []
     try:
         found = best(records=load_records(c.address, skip_malformed=True)).get(c.address, [])
     except ResultError:  # no folder of results in this checkout
@@ -233,7 +237,7 @@ def _bar_facts(c: Card) -> list[tuple[str, str]]:
         ]
         protocol = "" if own is None or own.protocol is None else f", {own.protocol}"
         if marks:
-            lines.append(("bar", f"{c.metrics.primary} on test{protocol}: {', '.join(marks)}"))
+            lines.append(("bar", f"{metric_head(c.metrics.primary)} on test{protocol}: {', '.join(marks)}"))
     return lines
 
 

@@ -157,7 +157,10 @@ def check_output(feature: Feature) -> None:
         ConfigError: If the feature's type cannot be predicted at the feature's location.
     """
     if feature.kind is Kind.TEXT:
-        raise ConfigError(f"output feature {feature.name!r} is a text; write kind: text in the model section")
+        raise ConfigError(
+            f"output feature {feature.name!r} is a text, which models of graphs do not write; choose a configuration "
+            "whose kind does, such as text, builder or speller"
+        )
     on_edges = feature.location is Location.EDGE and (feature.is_pointer or feature.kind is Kind.MASK_ONE)
     on_graph = feature.location is Location.GRAPH and feature.kind in (Kind.MASK_ONE, Kind.PERMUTATION)
     if on_edges or on_graph:

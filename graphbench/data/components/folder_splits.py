@@ -20,6 +20,7 @@ from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.files import clear_errors
+from graphbench.core.words import counted
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
 
@@ -117,8 +118,8 @@ def _assigned(
 ) -> dict[str, dict[str, T]]:
     if len(samples) < len(CORE_SPLITS):
         raise kind.error(
-            f"{folder} holds {len(samples)} {kind.noun}s; {', '.join(CORE_SPLITS[:-1])} and {CORE_SPLITS[-1]} need at "
-            "least one each"
+            f"{folder} holds {counted(len(samples), kind.noun)}; {', '.join(CORE_SPLITS[:-1])} and {CORE_SPLITS[-1]} "
+            "need at least one each: add files"
         )
     split = splits_by_hash([digests[name] for name in samples])
     return {

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError, EvaluationError
+from graphbench.core.untrusted import open_regular, shown
 from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES
-from graphbench.domains.circuits.designs import Design
+from graphbench.domains.circuits.designs import LONGEST, Design
 from graphbench.domains.circuits.devices import MOST_DEVICES, PORTS, TYPES, Circuit, net_names
 
 KIND, DUTY = "kind", "duty"
+ENDING = ".net"
+"""Ending of the names of files with a design."""
 GRAPH_FIELDS: Mapping[str, Location] = {KIND: Location.EDGE, DUTY: Location.EDGE}
 """Fields of the graph of a design, whose nodes are nets, GND, VIN and VOUT first, and whose edges are devices: ``kind``
 ``[E]``, 0 to 3 for Sa, Sb, C and L, and ``duty`` ``[E]``, the duty cycle, the same at every edge."""
@@ -66,7 +69,8 @@ class Proposals:
                 found._append(circuit, 0.0 if design is None else float(design.duty), None if circuit else MISSING)
             except Exception as error:  # an answer may be any object
                 found._append(None, 0.0, UNREADABLE)
-                found.details[number] = str(error) if isinstance(error, ArgumentError) else repr(error)
+                text = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
+                found.details[number] = shown(text, 300)
         return found
 
     def _append(self, circuit: Circuit | None, duty: float, fault: str | None) -> None:
@@ -93,15 +97,27 @@ def _design_of(item: Any) -> Design | None:
         return None
     if isinstance(item, Design):
         return item
+    if isinstance(item, str) and item.endswith(ENDING):
+        item = Path(item)
     if isinstance(item, Path):
-        item = item.read_bytes()
+        item = _content(item)
     if isinstance(item, bytes):
+        if not item.isascii():
+            raise ArgumentError("the text has characters beyond ASCII; a design is plain text")
         item = item.decode("ascii")
     if isinstance(item, str):
         return Design.read(item)
     if isinstance(item, Mapping):
         return _design_of_graph(item)
-    raise ArgumentError(f"a design is a {type(item).__name__}; give {FORMS}")
+    raise ArgumentError(f"a design is of the type {type(item).__name__}; give {FORMS}")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read(LONGEST + 1)
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _design_of_graph(graph: Mapping[str, Any]) -> Design | None:
@@ -120,8 +136,12 @@ def _design_of_graph(graph: Mapping[str, Any]) -> Design | None:
         )
     if len(duties) not in (1, len(kinds)) or len(np.unique(duties)) != 1:
         raise ArgumentError(f"{DUTY} is {duties.tolist()!s:.80}; give the same duty cycle at every edge")
-    if edges.min(initial=0) < 0 or edges.max(initial=0) >= nodes or not np.isin(kinds, range(len(TYPES))).all():
-        raise ArgumentError(f"an edge names no net of {nodes}, or a kind is none of 0 to {len(TYPES) - 1}")
+    if edges.min(initial=0) < 0 or edges.max(initial=0) >= nodes:
+        wrong = edges[(edges < 0) | (edges >= nodes)][0]
+        raise ArgumentError(f"{EDGE_INDEX} holds {wrong}; the nets are 0 to {nodes - 1}, GND, VIN and VOUT first")
+    if not np.isin(kinds, range(len(TYPES))).all():
+        wrong = kinds[~np.isin(kinds, range(len(TYPES)))][0]
+        raise ArgumentError(f"{KIND} holds {wrong}; the kinds are 0 to {len(TYPES) - 1} for {', '.join(TYPES)}")
     if nodes > len(PORTS) + 2 * MOST_DEVICES:
         raise ArgumentError(f"the graph has {nodes} nets; {MOST_DEVICES} devices join at most {2 * MOST_DEVICES}")
     names = net_names(max(nodes, len(PORTS)))

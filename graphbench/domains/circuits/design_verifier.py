@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphbench.core.errors import EvaluationError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.verifiers import Verdict, Verifier
-from graphbench.domains.circuits.design_answers import FORMS, GRAPH_FIELDS, MISSING, UNREADABLE, Proposals
+from graphbench.domains.circuits.design_answers import ENDING, FORMS, GRAPH_FIELDS, MISSING, UNREADABLE, Proposals
 from graphbench.domains.circuits.designs import FAULTS, Design, Goal, evaluated
 from graphbench.domains.circuits.devices import Circuit, net_names
 from graphbench.domains.circuits.drawing import draw_topologies
@@ -80,7 +80,7 @@ VERIFIERS: Mapping[str, Verifier] = {
         graph_fields=GRAPH_FIELDS,
         fields=(GOAL,),
         metrics=METRICS,
-        endings=(".net",),
+        endings=(ENDING,),
         verify=_verdict,
         arrays=_arrays,
         floors=_floors,

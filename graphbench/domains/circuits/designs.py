@@ -28,7 +28,9 @@ TOLERANCE = 0.02
 _PRECISION = 4  # digits after the point of wanted values
 _USUAL = Operation(duty=0.5)
 _CONDITIONS = tuple(name for name in OPERATION if name != "duty")
-_LONGEST = 10_000  # characters of a design
+LONGEST = 10_000
+"""Most characters of a design."""
+_WANTED = ("ratio", "efficiency", "devices")
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,39 @@ class Goal:
         Raises:
             DecodingError: If a part is missing, unknown or no number.
         """
-        values = dict(part.partition("=")[::2] for part in text.split())
         try:
-            numbers = {name: float(value) for name, value in values.items()}
-            ratio, efficiency, devices = (numbers.pop(name) for name in ("ratio", "efficiency", "devices"))
+            numbers = _numbers(str(text))
+            ratio, efficiency, devices = (numbers.pop(name) for name in _WANTED)
             return cls(ratio, efficiency, int(devices), Operation.read({"duty": 0.5, **numbers}))
-        except (KeyError, ValueError, ArgumentError) as error:
+        except (ValueError, ArgumentError) as error:
             raise DecodingError(
-                f"the goal {text!r:.200} cannot be read ({error}); it has the form {str(Goal(0.5, 0.9, 5, _USUAL))!r}"
+                f"the goal {str(text)!r:.200} cannot be read: {error}; it has the form "
+                f"{str(Goal(0.5, 0.9, 5, _USUAL))!r}"
             ) from error
+
+
+def _numbers(text: str) -> dict[str, float]:
+    """Return the numbers of a goal by their names.
+
+    Raises:
+        ValueError: If a part is no finite number, is there twice or is missing.
+    """
+    numbers: dict[str, float] = {}
+    for part in text.split():
+        name, _, value = part.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not name or not math.isfinite(number):
+            raise ValueError(f"{part!r:.60} is no finite number with a name")
+        if name in numbers:
+            raise ValueError(f"{name} is there twice")
+        numbers[name] = number
+    missing = [name for name in _WANTED if name not in numbers]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -98,8 +124,8 @@ class Design:
         Raises:
             ArgumentError: If a part has another form, or the duty cycle is missing or given twice.
         """
-        if len(text) > _LONGEST:
-            raise ArgumentError(f"a design of {len(text):,} characters; at most {_LONGEST:,} are read")
+        if len(text) > LONGEST:
+            raise ArgumentError(f"a design of {len(text):,} characters; at most {LONGEST:,} are read")
         duties, devices = [], []
         for part in text.replace("\n", ";").split(";"):
             words = part.split()

@@ -19,6 +19,7 @@ from graphbench.domains.sat.incremental import first_best_assignment, is_satisfi
 
 _KEY = 0x77616C6B
 _MOST_FLIPS = 200_000
+_MOST_ALLOWED = 100_000_000  # flips, which take about ten seconds a formula
 _NOISE = 0.5
 
 Assignment = NDArray[np.int32]
@@ -137,9 +138,13 @@ def decode_assignments(
         raise DecodingError(
             f"the scores have the shape {list(scores.shape)}; give [{len(graphs.is_clause)}], one row per node"
         )
-    if scores.dtype.kind not in "biuf" or not np.isfinite(scores).all():
+    if scores.dtype.kind not in "biuf":
+        raise DecodingError(f"the scores are {scores.dtype}; give real numbers")
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if len(wrong):
+        node, g = int(wrong[0]), int(graphs.graph[wrong[0]])
         raise DecodingError(
-            f"the scores are {scores.dtype} and must be finite real numbers; check the model for overflow"
+            f"the score of node {node - graphs.ptr[g]} of graph {g} is {scores[node]}; check the model for overflow"
         )
     start = ((scores > 0) & ~graphs.is_clause).astype(np.int8)
     return _walked(graphs, start, flips, noise, seed).astype(np.int32) if flips else start.astype(np.int32)
@@ -156,9 +161,9 @@ def check_options(**options: Any) -> None:
         if name == "noise":
             fits, wanted = number and 0 <= value <= 1, "a number from 0 to 1"
         else:
-            most = 1 << (64 if name == "seed" else 40)
-            fits = number and value == int(value) and 0 <= value < most
-            wanted = "a whole number from 0 on"
+            most = (1 << 63) - 1 if name == "seed" else _MOST_ALLOWED
+            fits = number and value == value // 1 and 0 <= value <= most
+            wanted = f"a whole number from 0 to {most:,}"
         if not fits:
             raise DecodingError(f"{name} is {value!r}; give {wanted}")
 

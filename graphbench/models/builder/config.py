@@ -88,7 +88,7 @@ class SpellerModelConfig(ArchitectureConfig):
     def _check(self) -> SpellerModelConfig:
         if self.samples > 1 and not self.temperature:
             raise ValueError(
-                f"samples={self.samples} with temperature=0 writes the same {self.samples} times; raise it"
+                f"samples={self.samples} with temperature=0 writes the same {self.samples} times; raise temperature"
             )
         if self.hidden % self.heads:
             raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")

@@ -49,7 +49,9 @@ class SearchModel(TaskModel):
     def predict(self, batch: Any, task_id: str | None = None) -> Mapping[str, Tensor]:
         """Return the scores of every node, float32 [N], or [N, K] for K colours."""
         edge_index = batch.edge_index.cpu().numpy()
-        graphs = self.problem.checked(batch.ptr.cpu().numpy().astype(np.int64), edge_index, {})
+        known = {name: getattr(batch, name, None) for name in self.problem.fields}
+        fields = {name: values.cpu().numpy() for name, values in known.items() if values is not None}
+        graphs = self.problem.checked(batch.ptr.cpu().numpy().astype(np.int64), edge_index, fields)
         solution = torch.from_numpy(self.search(graphs, self.seed)).long()
         if self.output.kind is Kind.MASK:
             return {self.output.name: 2.0 * solution - 1.0}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.untrusted import shown
 from graphbench.data.components.domain import find
 from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Verifier
 from graphbench.evaluation.evaluator import BaseEvaluator
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Array = NDArray[Any]
+
+_LONGEST_PATH = 1000  # characters
 
 
 class GeneratedEvaluator(BaseEvaluator):
@@ -87,6 +90,11 @@ class GeneratedEvaluator(BaseEvaluator):
         if batch is not None:
             raise EvaluationError("batch is given, but there is one answer per sample; leave batch out")
         fields = self._fields(y_true)
+        if isinstance(y_pred, str) and not Path(y_pred[:_LONGEST_PATH]).is_dir():
+            raise EvaluationError(
+                f"y_pred is the text {shown(y_pred, 60)!r}, which names no folder; give a list with one answer per "
+                "sample, or a folder with one file per sample"
+            )
         if isinstance(y_pred, (str, Path)):
             y_pred = numbered_files(Path(y_pred), len(next(iter(fields.values()))), self.verifier)
         verdict = self.verifier.verify(fields, answers_of(y_pred, self.verifier))

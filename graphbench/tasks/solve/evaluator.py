@@ -298,7 +298,9 @@ def _as_logits(scores: Array, scale: str) -> Array:
     if scale != ScoreScale.PROBABILITY:
         raise DecodingError(f"scale={scale!r} is unknown; use 'logit' or 'probability'")
     if ((scores < 0) | (scores > 1)).any():
-        raise DecodingError("a probability lies in [0, 1], the scores do not; if these are logits, say scale='logit'")
+        raise DecodingError(
+            "a probability lies in [0, 1], the scores do not; if these are logits, say 'logit', not 'probability'"
+        )
     p = np.maximum(scores.astype(np.float64), _TINY)
     return np.log(p) if scores.ndim == 2 else np.log(p) - np.log(np.maximum(1.0 - scores, _TINY))
 

@@ -63,9 +63,12 @@ def test_texts_of_goals_and_designs_are_read_back():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ratio=1", "efficiency"),
-        ("ratio=a efficiency=1 devices=2", "float"),
+        ("ratio=1", "efficiency is missing"),
+        ("ratio=a efficiency=1 devices=2", "'ratio=a' is no finite number"),
+        ("ratio=nan efficiency=1 devices=2", "'ratio=nan' is no finite number"),
+        ("ratio=1 ratio=2 efficiency=1 devices=2", "ratio is there twice"),
         ("ratio=1 efficiency=1 devices=2 lod=3", "lod"),
+        (5, "'5' is no finite number with a name"),
     ],
 )
 def test_goals_that_cannot_be_read(text, message):
@@ -166,6 +169,7 @@ def test_answers_in_all_forms(tmp_path):
         "designs": [Design.read(BUCK), Design.read(BOOST)],
         "graphs": [graph_of(BUCK), graph_of(BOOST)],
         "paths": paths,
+        "names": [str(path) for path in paths],
         "folder": tmp_path,
         "flat": Proposals.of([BUCK, BOOST]).arrays(),
     }
@@ -194,6 +198,35 @@ def test_why_a_design_scores_nothing(answer, reason):
     score = graphbench.Evaluator("circuits/design_5").evaluate({"goal": [str(goal_of(BUCK))]}, [answer])
     assert score["met"] == 0.0
     assert score.failures == {reason: 1}
+
+
+def test_files_that_are_no_designs_are_not_read_whole(tmp_path):
+    long = tmp_path / "long.net"
+    long.write_bytes(b"duty 0.5;" * 1_000_000)
+    (tmp_path / "endless.net").symlink_to("/dev/zero")
+    answers = [long, tmp_path / "endless.net", tmp_path / "missing.net", tmp_path, b"duty 0.5; Sa VIN \xff"]
+    proposals = Proposals.of(answers)
+    assert proposals.circuits == [None] * 5
+    words = ("at most 10,000", "a pipe, a socket or a device", "No such file", "cannot be read", "beyond ASCII")
+    for number, word in enumerate(words):
+        assert word in proposals.details[number], proposals.details[number]
+    with pytest.raises(EvaluationError, match="give a list with one answer per sample"):
+        graphbench.Evaluator("circuits/design_5").evaluate({"goal": [str(goal_of(BUCK))]}, BUCK)
+
+
+def test_faults_of_graphs_are_named():
+    flat = Proposals.of([BUCK]).arrays()
+    graph = {"edge_index": flat["edge_index"], "kind": flat["kind"], "duty": flat["duty"], "num_nodes": 4}
+    wrong = [
+        {**graph, "kind": flat["kind"] + 2},
+        {**graph, "num_nodes": 3},
+        {**graph, "duty": np.array([0.1, 0.2, 0.3])},
+    ]
+    details = Proposals.of([graph, *wrong]).details
+    assert list(details) == [1, 2, 3]
+    assert "kind holds 5; the kinds are 0 to 3 for Sa, Sb, C, L" in details[1]
+    assert "edge_index holds 3; the nets are 0 to 2" in details[2]
+    assert "give the same duty cycle at every edge" in details[3]
 
 
 def test_designs_and_samples_must_be_as_many():

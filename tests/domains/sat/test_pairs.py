@@ -268,9 +268,14 @@ def test_faults_of_graphs_and_solutions_are_named():
         evaluator.evaluate(good, np.array([1, 1, 0]))
     with pytest.raises(DecodingError, match=r"give \[5\], one row per node"):
         decode("sat.assignment", good, np.zeros((5, 2)))
-    with pytest.raises(DecodingError, match="finite"):
-        decode("sat.assignment", good, np.full(5, np.nan))
-    for options, wanted in (({"flips": -1}, "whole number"), ({"noise": 2}, "from 0 to 1"), ({"flips": True}, "whole")):
+    with pytest.raises(DecodingError, match="score of node 1 of graph 0 is nan"):
+        decode("sat.assignment", good, np.array([0, np.nan, 0, 0, 0]))
+    for options, wanted in (
+        ({"flips": -1}, "whole number"),
+        ({"flips": 10**11}, "to 100,000,000"),
+        ({"noise": 2}, "from 0 to 1"),
+        ({"flips": True}, "whole"),
+    ):
         with pytest.raises(DecodingError, match=wanted):
             decode("sat.assignment", good, np.zeros(5), **options)
     lacking = good.clone()
@@ -327,3 +332,22 @@ def test_the_share_of_formulas_solved_has_replicates():
     replicates = np.array(score.replicates)
     assert replicates.mean() == pytest.approx(0.75, abs=0.03)
     assert replicates.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 40), rel=0.3)
+
+
+@pytest.mark.parametrize("method", ["greedy", "walksat", "solver"])
+def test_searches_are_configurations(method, tmp_path):
+    path = tmp_path / "search.yaml"
+    path.write_text(f"model: {{kind: search, method: {method}}}\n")
+    result = graphbench.train(
+        "sat/pairs_sr:assignment",
+        model=path,
+        output=tmp_path / "run",
+        root=tmp_path / "data",
+        limit=40,
+        evaluate="test",
+        progress=False,
+    )
+    scores = result.record.scores["test"]
+    assert scores["matched"] == 1.0 if method != "greedy" else scores["matched"] < 0.5
+    assert 0.9 < scores["ratio"] <= 1.0
+    assert len(result.record.replicates["test"]) > 0
