@@ -421,7 +421,7 @@ def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path
         graphbench.card("layers/toy:one@complemen")
     with pytest.raises(UnknownDataset, match="it has none"):
         graphbench.card("mst_easy@vg")
-    with pytest.raises(CardError, match="own are labels of nodes or edges"):
+    with pytest.raises(CardError, match="the labels own belong to nodes or edges"):
         graphbench.card("layers/toy:nodes@complement")
 
 

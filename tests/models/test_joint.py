@@ -138,7 +138,7 @@ def test_what_joint_graph_models_refuse() -> None:
         build_task_model(ModelConfig(hidden=8, layers=1, ignore=("age",)), tasks)
     with pytest.raises(ConfigError, match=r"clrs/bfs has hints.*kind graph"):
         build_task_model(ModelConfig(), {BFS: TaskFeatures.of(card(BFS))})
-    with pytest.raises(ConfigError, match="'answer' is a text; write kind: text"):
+    with pytest.raises(ConfigError, match="'answer' is a text, which models of graphs do not write"):
         build_task_model(ModelConfig(), {"a": TaskFeatures(parse_features({"answer": ["output", "graph", "text"]}))})
 
 

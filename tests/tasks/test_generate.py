@@ -204,7 +204,7 @@ def test_wrong_arguments_are_refused(card_of, data):
     joined.edge_index = torch.tensor([[0], [4]])
     for samples, answers, words in (
         (graphs, b"folder", "no list of cycles; give one answer per sample: a graph or a file"),
-        (graphs, "nowhere", "nowhere cannot be read: No such file"),
+        (graphs, "nowhere", "the text 'nowhere', which names no folder"),
         (graphs, None, "no list of cycles"),
         ([Data(x=torch.ones(1, 1))], [None], "no field 'length'"),
         ({}, [None], "no field 'length'"),
