@@ -255,7 +255,7 @@ def test_pointers_classes_and_wide_scalars_of_single_answers() -> None:
             "no encoder for a pointer of the graph",
         ),
         ({"p": ["input", "node", "scalar"]}, "no output"),
-        ({"t": ["output", "graph", "text"]}, "kind: text"),
+        ({"t": ["output", "graph", "text"]}, "whose kind does, such as text"),
     ],
 )
 def test_tasks_that_recurrent_models_refuse(spec: dict[str, list[str]], message: str) -> None:
