@@ -106,15 +106,8 @@ class PartialSolutions(ABC):
         """Return the objective of every graph's decisions, int64 [G]; larger is better."""
 
 
-class IndependentSets(PartialSolutions):
-    """Independent sets: 1 for a member, 0 for a node with a member beside it."""
-
-    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
-        """Let nodes join the set whose scores are above those of all undecided neighbours, the highest scores first."""
-        joining = _best_peaks(left, scores, torch.ones_like(left.graph, dtype=torch.bool), 1 / rounds_left)
-        tails, heads = left.edge_index
-        self.state[left.nodes[heads[joining[tails]]]] = 0
-        self.state[left.nodes[joining]] = 1
+class GrowingSets(PartialSolutions):
+    """Sets to which nodes are added: 1 for a member, 0 for a node that no longer can become one."""
 
     def reveal(self, solution: Tensor, chosen: Tensor) -> None:
         """Let chosen nodes of a set join."""
@@ -130,6 +123,21 @@ class IndependentSets(PartialSolutions):
     def values(self) -> Tensor:
         """Return the sizes of the sets."""
         return segment_sum((self.state == 1).long(), self.graph, self.num_graphs)
+
+    @abstractmethod
+    def _block(self) -> None:
+        """Decide the nodes that can no longer join."""
+
+
+class IndependentSets(GrowingSets):
+    """Independent sets: no node joins that has a member beside it."""
+
+    def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
+        """Let nodes join the set whose scores are above those of all undecided neighbours, the highest scores first."""
+        joining = _best_peaks(left, scores, torch.ones_like(left.graph, dtype=torch.bool), 1 / rounds_left)
+        tails, heads = left.edge_index
+        self.state[left.nodes[heads[joining[tails]]]] = 0
+        self.state[left.nodes[joining]] = 1
 
     def _block(self) -> None:
         tails, heads = self.edge_index
@@ -156,31 +164,15 @@ class VertexCovers(IndependentSets):
         return -segment_sum((self.state != 1).long(), self.graph, self.num_graphs)
 
 
-class Cliques(PartialSolutions):
-    """Cliques: 1 for a member, 0 for a node that is not joined to a member. One node joins each graph's in a round."""
+class Cliques(GrowingSets):
+    """Cliques: no node joins that is not joined to every member. One node joins each graph's clique in a round."""
 
     def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
         """Let the node of the highest score join."""
         self.state[left.nodes[ranks_within(scores, left.graph, left.num_graphs) == 0]] = 1
         self._block()
 
-    def reveal(self, solution: Tensor, chosen: Tensor) -> None:
-        """Let chosen nodes of a clique join."""
-        self.state[(solution.reshape(-1) > 0) & chosen] = 1
-        self._block()
-
-    def take_back(self, chosen: Tensor) -> None:
-        """Take chosen members out of the clique."""
-        members = (self.state == 1) & ~chosen
-        self.state = torch.where(members, 1, self.UNDECIDED)
-        self._block()
-
-    def values(self) -> Tensor:
-        """Return the sizes of the cliques."""
-        return segment_sum((self.state == 1).long(), self.graph, self.num_graphs)
-
     def _block(self) -> None:
-        """Decide the nodes that are not joined to all members."""
         tails, heads = self.edge_index
         members = self.state == 1
         joined = segment_sum(members[tails].long(), heads, self.graph.numel())
