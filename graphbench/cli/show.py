@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_KINDS = {"solver": "reference"}  # a solver that knows the task, or what a domain compares with
 _SMALL = 1e-3  # scores below are shown with three digits
 _WIDE = 12  # most metrics that are shown beside each other
 _SHOWN_WHOLE = 10_000  # larger numbers of nodes are rounded
@@ -233,7 +234,8 @@ def _bar_facts(c: Card) -> list[tuple[str, str]]:
     protocols: Sequence[BestScore | None] = found or [None]
     for own in protocols:
         marks = [
-            f"{mark.kind} {score_text(mark.value)} ({mark.name}{_of_samples(mark.samples)})" for mark in bar(c, own)
+            f"{_KINDS.get(mark.kind, mark.kind)} {score_text(mark.value)} ({mark.name}{_of_samples(mark.samples)})"
+            for mark in bar(c, own)
         ]
         protocol = "" if own is None or own.protocol is None else f", {own.protocol}"
         if marks:

@@ -74,7 +74,7 @@ def bar(card: Card, best: BestScore | None) -> list[Mark]:
     for kind in _KINDS:
         scores = by_kind.get(kind, {})
         if kind == "recorded" and best is not None:
-            marks.append(Mark(kind, best.model, best.mean, None if best.data.whole else best.data.graphs))
+            marks.append(Mark(kind, best.row.model, best.mean, None if best.data.whole else best.data.graphs))
         elif scores:
             name = pick(scores, key=lambda name: scores[name])
             marks.append(Mark(kind, name, scores[name], None if kind == "published" else apart))
