@@ -114,11 +114,15 @@ def write_texts(path: Path, texts: Sequence[str]) -> Path:
     return target
 
 
-def read_texts(path: Path) -> list[str]:
+def read_texts(path: Path, *, null: str | None = None) -> list[str]:
     """Return the texts of a ``.jsonl`` file, whose lines are strings or objects, or of a ``.txt`` file.
 
     The text of an object is its ``output``, or else its ``answer``. In a ``.txt`` file every line is a text as it
     stands.
+
+    Args:
+        path: The file.
+        null: The text that stands for ``null`` in a ``.jsonl`` file; None refuses it.
 
     Raises:
         EvaluationError: If the file cannot be read, has another ending, or a line is no text.
@@ -138,10 +142,10 @@ def read_texts(path: Path) -> list[str]:
         raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
     if path.suffix == ".txt":
         return lines
-    return [_output_of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    return [_output_of(line, f"{path}, line {number}", null) for number, line in enumerate(lines, 1)]
 
 
-def _output_of(line: str, where: str) -> str:
+def _output_of(line: str, where: str, null: str | None) -> str:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -149,6 +153,8 @@ def _output_of(line: str, where: str) -> str:
             f"{where} is no JSON: {error}; write a string, or an object with 'output' or 'answer'"
         ) from error
     text = content.get("output", content.get("answer")) if isinstance(content, dict) else content
+    if content is None and null is not None:
+        return null
     if not isinstance(text, str):
         raise EvaluationError(
             f"{where} is {line!r:.80}; write a string, or an object whose 'output' or 'answer' is one"

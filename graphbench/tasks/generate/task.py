@@ -145,15 +145,16 @@ class GenerateTask(Task):
         - A folder has one file per sample, named after its number in the split from 0 on; a sample without a file has
           no answer.
         - A ``.npz`` file has the flat arrays of all graphs (``graphbench.data.components.verifiers``).
-        - A line of a ``.jsonl`` or ``.txt`` file is the content of the file of an answer.
+        - A line of a ``.jsonl`` or ``.txt`` file is the content of the file of an answer; ``null`` or an empty line is
+          no answer.
         """
         answers: Any
         if path.is_dir():
             answers = numbered_files(path, len(split), self.verifier)
         elif are_words(path):
-            lines = read_texts(path)
+            lines = read_texts(path, null="")
             require_lines(path, len(lines), len(split), f"{self.card.address} {split.split}", "sample")
-            answers = [line.encode() for line in lines]
+            answers = [line.encode() or None for line in lines]
         else:
             answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.verifier)
         first = 0

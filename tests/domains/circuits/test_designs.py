@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 import graphbench
 from graphbench.catalog.features import parse_features
@@ -24,6 +24,7 @@ from graphbench.domains.circuits.tokenizers import TOKENIZERS
 from graphbench.models.base import TaskFeatures
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.registry import build_task_model
+from graphbench.tasks.registry import task_of
 
 BUCK = "duty 0.35; Sa VIN n1; L n1 VOUT; Sb GND n1"
 BOOST = "duty 0.5; L VIN n1; Sa n1 GND; Sb n1 VOUT"
@@ -346,3 +347,28 @@ def test_a_model_answers_with_the_best_of_its_candidates():
         config = SpellerModelConfig(tokenizer="chip_design.literals", samples=2, temperature=1.0)
         texts = {"table": ["input", "graph", "text"], "reference": ["output", "graph", "text"]}
         build_task_model(config, {"chip_design/aig": TaskFeatures(parse_features(texts))})
+
+
+class Split:
+    """A split of three goals."""
+
+    card, split = graphbench.card("circuits/design_5"), "test"
+
+    def __len__(self) -> int:
+        return 3
+
+    def batches(self, size: int):
+        yield Batch.from_data_list([Data(goal=str(goal_of(text)), num_nodes=3) for text in (BUCK, BOOST, BUCK)])
+
+
+def test_a_line_of_a_file_is_an_answer_and_null_is_none(tmp_path):
+    for name, content in (
+        ("a.jsonl", f'{{"output": "{BUCK}"}}\nnull\n"{BUCK}"\n'),
+        ("b.txt", f"{BUCK}\n\n{BUCK}\n"),
+    ):
+        (tmp_path / name).write_text(content)
+        ((batch, answers),) = task_of(Split.card).read_predictions(tmp_path / name, Split())
+        assert answers == [BUCK.encode(), None, BUCK.encode()]
+        score = graphbench.Evaluator("circuits/design_5").evaluate(batch, answers)
+        assert score["met"] == pytest.approx(2 / 3)
+        assert score.failures == {"there is no design": 1}
