@@ -22,7 +22,6 @@ from graphbench.core.words import fact_text, human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
-from graphbench.reports.published_files import is_of_files
 
 if TYPE_CHECKING:
     from graphbench.leaderboard.best import BestScore
@@ -146,6 +145,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
     """Print one card, after checking that it fits its generator and metrics; ``files`` as for ``sourced_card``."""
     from graphbench.data.components.source_choice import sourced_card
     from graphbench.records.published import published
+    from graphbench.reports.published_files import is_of_files
     from graphbench.verification import check_card
 
     c = sourced_card(card_of(name).with_data_seed(data_seed), **files, root=root)
@@ -222,6 +222,7 @@ def _bar_facts(c: Card) -> list[tuple[str, str]]:
     from graphbench.leaderboard.bar import bar
     from graphbench.leaderboard.best import best
     from graphbench.records.files import load_records
+    from graphbench.reports.published_files import is_of_files
     from graphbench.reports.tables import metric_head
 
     if is_of_files(c):  # scores of other data

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -65,3 +66,16 @@ def hardware() -> dict[str, str | int | float | None]:
             facts["gpu"] = str(torch.cuda.get_device_name(0))
             facts["gpus"] = int(torch.cuda.device_count())
     return facts
+
+
+def commit_of_checkout() -> str | None:
+    """Return the git commit of the package's checkout, or None where the package is installed."""
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None

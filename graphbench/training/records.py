@@ -19,14 +19,13 @@ from graphbench.evaluation.score import Score, replicates_of
 from graphbench.records.budgets import Budget
 from graphbench.records.classes import FINE_TUNED
 from graphbench.records.files import read_record
-from graphbench.records.machine import hardware
+from graphbench.records.machine import commit_of_checkout, hardware
 from graphbench.records.record import RunRecord
 from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
 from graphbench.training.folders import record_path
 from graphbench.training.learners.base import FitSummary, Learner
-from graphbench.training.recording import commit_of_checkout
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset

@@ -26,9 +26,8 @@ from graphbench.core.validation import StrictModel
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.aggregates import Stat
 from graphbench.records.copies import repeatable_scores
-from graphbench.records.machine import hardware
+from graphbench.records.machine import commit_of_checkout, hardware
 from graphbench.records.record import RunRecord
-from graphbench.training.recording import commit_of_checkout
 
 Method = Literal["training", "weights"]
 Verdict = Literal["same bits", "within the interval", "different"]

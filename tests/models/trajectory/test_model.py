@@ -16,8 +16,8 @@ from graphbench.models.trajectory.encoders import Encoder, PairVectors, dense
 from graphbench.models.trajectory.model import TrajectoryModel
 from graphbench.models.trajectory.processors.message_passing import max_plus
 
-OTHERS = ("mlp", "bipartite", "typed", "staged", "replicator")
-PROCESSORS = [  # mlp sees no pairs; three read inputs of the stored graph; replicator draws numbers by the nodes' order
+OTHERS = ("mlp", "bipartite", "typed", "staged", "residual_grid", "replicator")
+PROCESSORS = [  # mlp sees no pairs; four read inputs of the stored graph; replicator draws numbers by the nodes' order
     name for name in processor_names("dense", "sparse") if name not in OTHERS
 ]
 
