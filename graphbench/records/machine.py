@@ -1,4 +1,4 @@
-"""Facts of the machine: its name, processors, memory and accelerator."""
+"""Facts of the machine and of the checkout: names, processors, memory, accelerator, and the commit."""
 
 from __future__ import annotations
 

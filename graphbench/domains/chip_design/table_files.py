@@ -59,7 +59,7 @@ def read_table(path: str | Path) -> Bits:
                 words = line.partition(b"#")[0].split()
                 if words:
                     rows.append(_checked_row(source, number, words, ending))
-                    _check_length(source, number, rows)
+                    _check_length(source, number, rows, ending)
     except PACKED_ERRORS as error:
         raise CircuitError(f"{source} cannot be read: {fault_of(error)}; get the file again") from error
     if not rows:
@@ -88,12 +88,12 @@ def _checked_row(path: Path, number: int, words: list[bytes], ending: str) -> st
     return words[0].decode("ascii")
 
 
-def _check_length(path: Path, number: int, rows: list[str]) -> None:
+def _check_length(path: Path, number: int, rows: list[str], ending: str) -> None:
     """Refuse lines of different lengths, lengths that are no power of two, and functions that are too large."""
     length = len(rows[-1])
     if length != len(rows[0]):
         raise CircuitError(f"{path}, line {number}: {length:,} values, but the first output has {len(rows[0]):,}")
-    bits = length * (1 if _ending(path.name) == _BINARY else 4)
+    bits = length * (1 if ending == _BINARY else 4)
     inputs = bits.bit_length() - 1
     if bits.bit_count() != 1 or not _LEAST_INPUTS <= inputs <= MOST_INPUTS:
         raise CircuitError(

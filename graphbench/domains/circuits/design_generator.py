@@ -19,14 +19,14 @@ from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.circuits.checks import broken_rules, contradictions
 from graphbench.domains.circuits.converters import Elements, Load, Operation, steady_table
 from graphbench.domains.circuits.design_search import reference_scores
-from graphbench.domains.circuits.designs import Design, Goal
+from graphbench.domains.circuits.designs import GOAL, Design, Goal
 from graphbench.domains.circuits.devices import PORTS, Circuit, net_names
 from graphbench.domains.circuits.drawing import MOST_DRAWS, draw_topology
 from graphbench.domains.circuits.graphs import logarithms
 from graphbench.domains.circuits.periodic import EFFICIENCY, RATIO, REGULAR, SETTLING, STATUS, steady_states
 from graphbench.domains.circuits.topology import VALID, Ints, canonical_form, topology_number, verdict
 
-GOAL, REFERENCE = "goal", "reference"
+REFERENCE = "reference"
 _DUTY_STEPS = 10_000.0  # duty cycles have four digits after the point
 _SHARD_SIZE = 256
 

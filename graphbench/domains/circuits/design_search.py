@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.design_verifier import scores_of
 from graphbench.domains.circuits.designs import Design, Goal, Outcomes, evaluated, miss
-from graphbench.domains.circuits.devices import Circuit, net_names
+from graphbench.domains.circuits.devices import MOST_DEVICES, Circuit, net_names
 from graphbench.domains.circuits.drawing import draw_topologies
 
 _RANDOM = 1_000  # circuits that are drawn at random for the goals of the same conditions
@@ -31,6 +32,7 @@ class Pool:
 
     def __init__(self, circuits: Sequence[Circuit], duties: Sequence[float]) -> None:
         self.circuits, self.duties = list(circuits), list(duties)
+        self.sizes = np.array([len(circuit.types) for circuit in self.circuits])
         self._reached: dict[Operation, Outcomes] = {}
 
     @classmethod
@@ -49,11 +51,11 @@ class Pool:
 
     def misses(self, goal: Goal) -> Floats:
         """Return by how many tolerances each circuit misses a goal, float64 ``[P]``."""
-        if goal.operation not in self._reached:
-            self._reached[goal.operation] = evaluated(self.circuits, self.duties, [goal] * len(self.circuits))
+        if goal.operation not in self._reached:  # whatever number of devices the goal allows
+            anyhow = replace(goal, devices=MOST_DEVICES)
+            self._reached[goal.operation] = evaluated(self.circuits, self.duties, [anyhow] * len(self.circuits))
         reached = self._reached[goal.operation]
-        sizes = np.array([len(circuit.types) for circuit in self.circuits])
-        return np.where(sizes <= goal.devices, miss(reached.ratio, reached.efficiency, goal), np.inf)
+        return np.where(self.sizes <= goal.devices, miss(reached.ratio, reached.efficiency, goal), np.inf)
 
     def best(self, goal: Goal) -> Design:
         """Return the design that misses a goal least; of equal ones the first."""
@@ -70,11 +72,14 @@ class Pool:
         return Design(circuits[place].devices, duties[place])
 
 
-def recalled(known: Sequence[Goal], designs: Sequence[Design], goal: Goal) -> Design:
-    """Return the design whose known result misses a goal least; nothing is simulated, and conditions do not count."""
-    ratio, efficiency = (np.array([getattr(one, name) for one in known]) for name in ("ratio", "efficiency"))
-    fits = np.array([one.devices <= goal.devices for one in known])
-    return designs[int(np.where(fits, miss(ratio, efficiency, goal), np.inf).argmin())]
+def recalled(known: Sequence[Goal], designs: Sequence[Design], goals: Sequence[Goal]) -> list[Design]:
+    """Return for each goal the design whose known result misses it least.
+
+    Nothing is simulated, and conditions do not count.
+    """
+    ratio, efficiency, devices = np.array([(one.ratio, one.efficiency, one.devices) for one in known]).T
+    misses = (np.where(devices <= goal.devices, miss(ratio, efficiency, goal), np.inf) for goal in goals)
+    return [designs[int(row.argmin())] for row in misses]
 
 
 def reference_scores(
@@ -98,7 +103,7 @@ def reference_scores(
     designs = [Design.read(text) for text in known]
     pool, random = Pool.of(designs), Pool.drawn(_RANDOM, devices)
     found = {
-        "nearest": [recalled(results, designs, goal) for goal in read],
+        "nearest": recalled(results, designs, read),
         "nearest_simulated": [pool.best(goal) for goal in read],
         "nearest_tuned": [pool.tuned(goal) for goal in read],
         f"random_{_RANDOM}": [random.best(goal) for goal in read],

@@ -12,11 +12,10 @@ from graphbench.core.errors import EvaluationError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.verifiers import Verdict, Verifier
 from graphbench.domains.circuits.design_answers import ENDING, FORMS, GRAPH_FIELDS, MISSING, UNREADABLE, Proposals
-from graphbench.domains.circuits.designs import FAULTS, Design, Goal, evaluated
+from graphbench.domains.circuits.designs import FAULTS, GOAL, Design, Goal, evaluated
 from graphbench.domains.circuits.devices import Circuit, net_names
 from graphbench.domains.circuits.drawing import draw_topologies
 
-GOAL = "goal"
 METRICS = ("met", "valid", "ratio_error", "efficiency_loss", "mean_devices")
 _OFF = "the ratio or the efficiency is not the wanted one"
 REASONS = ("", MISSING, UNREADABLE, *FAULTS, _OFF)

@@ -23,6 +23,8 @@ from graphbench.domains.circuits.graphs import OPERATION
 from graphbench.domains.circuits.periodic import EFFICIENCY, RATIO, REGULAR, STATUS
 from graphbench.domains.circuits.topology import VALID, VERDICTS, verdict
 
+GOAL = "goal"
+"""The feature of samples that holds the text of a goal."""
 TOLERANCE = 0.02
 """By how much the efficiency may fall short, and the ratio differ; in parts of a wanted ratio above 1 or below -1."""
 _PRECISION = 4  # digits after the point of wanted values

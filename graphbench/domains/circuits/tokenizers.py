@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
 from graphbench.data.components.environments import Tokenizer
-from graphbench.domains.circuits.design_generator import GOAL, REFERENCE
-from graphbench.domains.circuits.designs import Design, Goal, evaluated, miss
+from graphbench.domains.circuits.design_generator import REFERENCE
+from graphbench.domains.circuits.designs import GOAL, Design, Goal, evaluated, miss
 from graphbench.domains.circuits.devices import TYPES, net_names
 
 _END = 1

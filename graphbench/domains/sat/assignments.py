@@ -26,7 +26,7 @@ Assignment = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class FormulaGraphs:
+class SignedGraphs:
     """The variable-clause graphs of a batch.
 
     Attributes:
@@ -64,12 +64,12 @@ class FormulaGraphs:
         wanted = (~self.negated).astype(np.int8)
         return Clauses(self.ptr, totals[self.ptr], ptr, self.variable, wanted, first, literal, of_literal)
 
-    def alone(self, g: int) -> FormulaGraphs:
+    def alone(self, g: int) -> SignedGraphs:
         """Return one graph."""
         first, last = self.ptr[g : g + 2].tolist()
         own = slice(*np.searchsorted(self.graph[self.clause], [g, g + 1]).tolist())
         literals = self.variable[own] - first, self.clause[own] - first, self.negated[own]
-        return FormulaGraphs(np.array([0, last - first]), self.is_clause[first:last], *literals)
+        return SignedGraphs(np.array([0, last - first]), self.is_clause[first:last], *literals)
 
     def formula(self, g: int) -> tuple[Cnf, NDArray[np.int64]]:
         """Return one formula, and the node of each of its variables."""
@@ -82,7 +82,7 @@ class FormulaGraphs:
         return Cnf(len(variables), np.where(self.negated[own], -rank, rank).astype(np.int32), ptr), variables
 
 
-def checked_graphs(ptr: NDArray[Any], edge_index: NDArray[Any], fields: Mapping[str, NDArray[Any]]) -> FormulaGraphs:
+def checked_graphs(ptr: NDArray[Any], edge_index: NDArray[Any], fields: Mapping[str, NDArray[Any]]) -> SignedGraphs:
     """Return the variable-clause graphs of a batch.
 
     Args:
@@ -115,11 +115,11 @@ def checked_graphs(ptr: NDArray[Any], edge_index: NDArray[Any], fields: Mapping[
         raise DecodingError("some edges have no reverse; add them with torch_geometric.utils.to_undirected")
     order = forth[np.lexsort((source[forth], target[forth]))]
     ptr = np.ascontiguousarray(ptr, np.int64)
-    return FormulaGraphs(ptr, is_clause, source[order].astype(np.int64), target[order].astype(np.int64), negated[order])
+    return SignedGraphs(ptr, is_clause, source[order].astype(np.int64), target[order].astype(np.int64), negated[order])
 
 
 def decode_assignments(
-    graphs: FormulaGraphs, scores: NDArray[Any], *, flips: int = 0, noise: float = _NOISE, seed: int = 0
+    graphs: SignedGraphs, scores: NDArray[Any], *, flips: int = 0, noise: float = _NOISE, seed: int = 0
 ) -> Assignment:
     """Return the values of variables, int32 ``[N]``: 1 for true; nodes that are clauses have 0.
 
@@ -168,7 +168,7 @@ def check_options(**options: Any) -> None:
             raise DecodingError(f"{name} is {value!r}; give {wanted}")
 
 
-def satisfied_clauses(graphs: FormulaGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+def satisfied_clauses(graphs: SignedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
     """Return how many clauses of every formula hold, int64 ``[G]``; it shares no code with the searches.
 
     Args:
@@ -196,24 +196,24 @@ def satisfied_clauses(graphs: FormulaGraphs, solution: NDArray[Any]) -> NDArray[
     return np.bincount(graphs.graph[holds], minlength=len(graphs)).astype(np.int64)
 
 
-def _walked(graphs: FormulaGraphs, start: Bits, flips: int, noise: float, seed: int) -> Bits:
+def _walked(graphs: SignedGraphs, start: Bits, flips: int, noise: float, seed: int) -> Bits:
     return walk(graphs.clauses, start, int(flips), float(noise), 0, np.uint64(_KEY + int(seed)))
 
 
-def greedy_assignments(graphs: FormulaGraphs, seed: int = 0) -> Assignment:
+def greedy_assignments(graphs: SignedGraphs, seed: int = 0) -> Assignment:
     """Return the assignments of the method of conditional expectations (Johnson, 1974)."""
     return by_conditional_expectation(graphs.clauses).astype(np.int32)
 
 
 def walked_assignments(
-    graphs: FormulaGraphs, seed: int = 0, *, flips: int = 10_000, noise: float = _NOISE
+    graphs: SignedGraphs, seed: int = 0, *, flips: int = 10_000, noise: float = _NOISE
 ) -> Assignment:
     """Return the best assignments of a walk of WalkSAT from the greedy one."""
     start = by_conditional_expectation(graphs.clauses)
     return _walked(graphs, start, flips, noise, seed).astype(np.int32)
 
 
-def best_assignment(graphs: FormulaGraphs) -> tuple[Assignment, int]:
+def best_assignment(graphs: SignedGraphs) -> tuple[Assignment, int]:
     """Return an assignment of one formula that violates as few clauses as possible, int32 ``[N]``, and their number.
 
     A solver says whether the formula is satisfiable. WalkSAT then walks from the greedy assignment until it violates no
@@ -234,7 +234,7 @@ def best_assignment(graphs: FormulaGraphs) -> tuple[Assignment, int]:
     return found, fewest
 
 
-def solved_assignments(graphs: FormulaGraphs, seed: int = 0) -> Assignment:
+def solved_assignments(graphs: SignedGraphs, seed: int = 0) -> Assignment:
     """Return the assignments of the search that makes the labels."""
     return np.concatenate([best_assignment(graphs.alone(g))[0] for g in range(len(graphs))])
 

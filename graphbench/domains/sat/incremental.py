@@ -6,7 +6,6 @@ correct solver gives the same answers, so the bits of datasets that are made of 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.errors import MissingDependency, SolverError
+from graphbench.core.errors import SolverError
 from graphbench.domains.sat.cnf import Cnf, first_violated
+from graphbench.domains.sat.preprocessing import module_of_python_sat
 
 _SOLVER = "minisat22"  # of those of python-sat, among the fastest on small formulas whose clauses come one by one
 
@@ -27,13 +27,7 @@ def opened_solver(name: str, **options: Any) -> Iterator[Any]:
     Raises:
         MissingDependency: If python-sat is not installed.
     """
-    try:
-        solvers = importlib.import_module("pysat.solvers")
-    except ImportError as error:
-        raise MissingDependency(
-            "the satisfiability of formulas is decided by python-sat, which is not installed; "
-            "pip install 'graphbench[sat]'"
-        ) from error
+    solvers = module_of_python_sat("solvers", "the satisfiability of formulas is decided")
     with solvers.Solver(name=name, **options) as solver:
         yield solver
 

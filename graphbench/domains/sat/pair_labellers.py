@@ -17,7 +17,7 @@ from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import Labeller
 from graphbench.domains.sat.assignments import (
-    FormulaGraphs,
+    SignedGraphs,
     best_assignment,
     checked_graphs,
     greedy_assignments,
@@ -78,7 +78,7 @@ def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _graphs_of(samples: Samples) -> FormulaGraphs:
+def _graphs_of(samples: Samples) -> SignedGraphs:
     """Return the graphs of samples with both directions of every edge, as problems take them."""
     first = np.repeat(samples.node_ptr[:-1], samples.num_edges)
     edges = np.asarray(samples.edges, np.int64) + first[:, None]

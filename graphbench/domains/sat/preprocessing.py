@@ -54,9 +54,22 @@ def preprocessor_version() -> str:
 
 
 def _processor() -> Any:
+    return module_of_python_sat("process", "SAT formulas are preprocessed")
+
+
+def module_of_python_sat(name: str, use: str) -> Any:
+    """Return a module of python-sat.
+
+    Args:
+        name: Its name.
+        use: What it is used for, in words, such as "SAT formulas are preprocessed".
+
+    Raises:
+        MissingDependency: If python-sat is not installed.
+    """
     try:
-        return importlib.import_module("pysat.process")
+        return importlib.import_module(f"pysat.{name}")
     except ImportError as error:
         raise MissingDependency(
-            "SAT formulas are preprocessed by python-sat, which is not installed; pip install 'graphbench[sat]'"
+            f"{use} by python-sat, which is not installed; pip install 'graphbench[sat]'"
         ) from error
