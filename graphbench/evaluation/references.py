@@ -83,6 +83,15 @@ def references_on(card: Card, split: str, samples: SampleSet) -> SplitReferences
     return next(same, None)
 
 
+def nearest_references(card: Card, split: str, samples: SampleSet) -> tuple[SplitReferences | None, bool]:
+    """Return the references measured on exactly these samples, or else on the most, and whether the samples differ.
+
+    Arguments are those of :func:`references_on`.
+    """
+    same = references_on(card, split, samples)
+    return (same, False) if same is not None else (next(iter(measured_references(card, split)), None), True)
+
+
 def samples_text(samples: SampleSet, noun: str, than: SampleSet | None = None) -> str:
     """Return a set of samples in words: ``64 graphs``, and how it differs from another set.
 

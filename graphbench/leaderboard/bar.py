@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.references import measured_references, references_on, whole_split
-from graphbench.evaluation.trivial import without_rules
+from graphbench.evaluation.references import nearest_references, whole_split
+from graphbench.evaluation.trivial import best_of, without_rules
 from graphbench.leaderboard.model import TEST
 from graphbench.records.published import published
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.catalog.sections import Numbers
     from graphbench.leaderboard.best import BestScore
 
 Kind = Literal["trivial", "rule", "recorded", "solver", "published"]
@@ -46,36 +46,26 @@ def bar(card: Card, best: BestScore | None) -> list[Mark]:
         card: The card of the dataset.
         best: The best recorded model; measured scores of the same samples are taken where there are any.
     """
-    metric, whole = card.metrics.primary, whole_split(card, TEST)
-    scored = whole
+    metric, scored = card.metrics.primary, whole_split(card, TEST)
     if best is not None and best.data.graphs is not None:
-        scored = replace(whole, count=best.data.graphs)
-    same = references_on(card, TEST, scored)
-    found = same or next(iter(measured_references(card, TEST)), None)
-    by_kind: dict[Kind, dict[str, float]] = {}
-    if found is not None:
-        plain = without_rules(found.floor, card)
-        rules = {name: own for name, own in found.floor.items() if name not in plain}
-        kinds: dict[Kind, Mapping[str, Mapping[str, float]]] = {
-            "trivial": plain,
-            "rule": rules,
-            "solver": found.solvers,
-        }
-        for kind, predictors in kinds.items():
-            by_kind[kind] = {name: own[metric] for name, own in predictors.items() if metric in own}
-    apart = None if same is not None or found is None else found.samples.count
-    pick = max if METRICS[metric].higher_is_better else min
-    by_kind["published"] = {}
-    for score in published(card.address):
-        if (score.split, score.metric) == (TEST, metric) and score.value is not None and not score.not_comparable:
-            known = by_kind["published"]
-            known[score.model] = pick(known.get(score.model, score.value), score.value)
+        scored = replace(scored, count=best.data.graphs)
+    measured, apart = nearest_references(card, TEST, scored)
     marks = []
-    for kind in _KINDS:
-        scores = by_kind.get(kind, {})
-        if kind == "recorded" and best is not None:
-            marks.append(Mark(kind, best.row.model, best.mean, None if best.data.whole else best.data.graphs))
-        elif scores:
-            name = pick(scores, key=lambda name: scores[name])
-            marks.append(Mark(kind, name, scores[name], None if kind == "published" else apart))
-    return marks
+    if measured is not None:
+        plain = without_rules(measured.floor, card)
+        rules = {name: scores for name, scores in measured.floor.items() if name not in plain}
+        count = measured.samples.count if apart else None
+        kinds: dict[Kind, Numbers] = {"trivial": plain, "rule": rules, "solver": measured.solvers}
+        best_ones = ((kind, best_of(predictors, metric)) for kind, predictors in kinds.items())
+        marks = [Mark(kind, *leader, count) for kind, leader in best_ones if leader is not None]
+    if best is not None:
+        marks.append(Mark("recorded", best.row.model, best.mean, None if best.data.whole else best.data.graphs))
+    printed = [
+        Mark("published", score.model, score.value)
+        for score in published(card.address)
+        if (score.split, score.metric) == (TEST, metric) and score.value is not None and not score.not_comparable
+    ]
+    if printed:
+        pick = max if METRICS[metric].higher_is_better else min
+        marks.append(pick(printed, key=lambda mark: mark.value))
+    return sorted(marks, key=lambda mark: _KINDS.index(mark.kind))

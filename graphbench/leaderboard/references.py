@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphbench.data.components.domain import rules_of
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.references import SampleSet, measured_references, references_on, samples_text
+from graphbench.evaluation.references import SampleSet, nearest_references, references_on, samples_text
 from graphbench.evaluation.trivial import best_of, without_rules
 from graphbench.leaderboard.model import TEST, Reference
 from graphbench.records.published import PublishedScore, published
@@ -53,10 +53,8 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
 
     They were measured on the models' samples, or else on the most samples.
     """
-    measured = references_on(card, split, samples)
-    apart, note = measured is None, ""
-    if measured is None:
-        measured = next(iter(measured_references(card, split)), None)
+    measured, apart = nearest_references(card, split, samples)
+    note = ""
     if measured is None:
         return
     noun = task_of(card).samples
