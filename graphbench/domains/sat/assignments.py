@@ -71,15 +71,11 @@ class SignedGraphs:
         literals = self.variable[own] - first, self.clause[own] - first, self.negated[own]
         return SignedGraphs(np.array([0, last - first]), self.is_clause[first:last], *literals)
 
-    def formula(self, g: int) -> tuple[Cnf, NDArray[np.int64]]:
-        """Return one formula, and the node of each of its variables."""
-        nodes = np.arange(self.ptr[g], self.ptr[g + 1])
-        variables = nodes[~self.is_clause[nodes]]
-        own = slice(*np.searchsorted(self.graph[self.clause], [g, g + 1]).tolist())
-        rank = (np.searchsorted(variables, self.variable[own]) + 1).astype(np.int32)
-        counts = np.bincount(self.clause[own] - nodes[0], minlength=len(nodes))[self.is_clause[nodes]]
-        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Cnf(len(variables), np.where(self.negated[own], -rank, rank).astype(np.int32), ptr), variables
+    def formula(self) -> tuple[Cnf, NDArray[np.int64]]:
+        """Return the formula of a single graph, and the node of each of its variables."""
+        variables = np.flatnonzero(~self.is_clause)
+        rank = (np.searchsorted(variables, self.variable) + 1).astype(np.int32)
+        return Cnf(len(variables), np.where(self.negated, -rank, rank).astype(np.int32), self.clauses.ptr), variables
 
 
 def checked_graphs(ptr: NDArray[Any], edge_index: NDArray[Any], fields: Mapping[str, NDArray[Any]]) -> SignedGraphs:
@@ -224,7 +220,7 @@ def best_assignment(graphs: SignedGraphs) -> tuple[Assignment, int]:
         SolverError: If every assignment violates more than one clause.
         MissingDependency: If python-sat is not installed.
     """
-    formula, variables = graphs.formula(0)
+    formula, variables = graphs.formula()
     fewest = 0 if is_satisfiable(formula) else 1
     start = by_conditional_expectation(graphs.clauses)
     found = walk(graphs.clauses, start, _MOST_FLIPS, _NOISE, fewest, np.uint64(_KEY)).astype(np.int32)
