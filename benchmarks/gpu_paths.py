@@ -56,6 +56,7 @@ OF_MODEL = {  # configurations for some tasks of their domain alone, or whose ot
     "circuits/proposer": ("circuits/design_5",),
     "chip_design/gin_small": ("chip_design/aig:ands@reference",),
     "chip_design/deepsets_small": ("chip_design/aig:ands@reference",),
+    "co/stepwise": ("co/ba_small:mis", "co/ba_small:max_cut", "co/ba_small:coloring"),
     "sat/neurosat": ("sat/small:kissat",),
     "sat/neurosat_small": ("sat/small:kissat",),
     "social/graphconv_scores_small": ("social/sim_links_quotes_small",),
