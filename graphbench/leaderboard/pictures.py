@@ -11,7 +11,7 @@ import numpy as np
 
 from graphbench.leaderboard.aggregation import HIGHEST, LOWEST
 from graphbench.leaderboard.model import Board, Group
-from graphbench.reports.plots import COLOURS, INK, add_legend, new_figure
+from graphbench.reports.plots import COLOURS, INK, add_legend, draw_front, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -215,8 +215,6 @@ def cost_figure(boards: Sequence[Board]) -> Figure | None:
     Args:
         boards: Tables of the test splits.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     costs = {
         board.unit: [(row.label, row.cost.core_seconds, row.mean) for row in board.rows if row.cost.core_seconds]
         for board in boards
@@ -228,28 +226,8 @@ def cost_figure(boards: Sequence[Board]) -> Figure | None:
     lines = -(-len(shown) // columns)
     figure, panels = new_figure(len(shown), (3.4 * columns, 2.7 * lines + 0.2), columns=columns)
     for panel, board in zip(panels, shown, strict=True):
-        points = sorted((seconds, score, label) for label, seconds, score in costs[board.unit] if seconds is not None)
-        front: list[tuple[float, float]] = []
-        for seconds, score, _ in points:
-            if not front or ((score > front[-1][1]) == board.higher_is_better and score != front[-1][1]):
-                front.append((seconds, score))
-        panel.plot(*zip(*front, strict=True), color=COLOURS[1], linewidth=1.2, marker="", drawstyle="steps-post")
-        for seconds, score, label in points:
-            on_front = (seconds, score) in front
-            panel.plot([seconds], [score], marker="o", markersize=5, color=COLOURS[0 if on_front else 4])
-            panel.annotate(
-                label.replace("$", r"\$"),
-                (seconds, score),
-                textcoords="offset points",
-                xytext=(5, 3),
-                fontsize=7,
-                color=INK,
-            )
-        panel.set_xscale("log")
-        panel.margins(x=0.3, y=0.15)
-        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,.4g}"))
-        panel.xaxis.set_minor_formatter(NullFormatter())
+        points = ((seconds, score, label) for label, seconds, score in costs[board.unit] if seconds is not None)
+        draw_front(panel, points, higher_is_better=board.higher_is_better)
         panel.tick_params(labelsize=7.5)
         arrow = "higher is better" if board.higher_is_better else "lower is better"
         panel.set_title(board.unit, fontsize=8.5, color=INK)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.reports.labels import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from graphbench.records.aggregates import Aggregate
@@ -29,6 +30,9 @@ PUBLISHED = ", published"
 SOLVER = " (solver)"
 TRIVIAL = "best trivial"
 TRAINED = "size trained on"
+LATENCY = "latency_ms_batched"  # the field of a record with the time to predict one sample within a batch
+_FEWEST = 2  # models of a figure of scores against time
+_WIDE = 3.0  # ratio of scores beyond which their axis is logarithmic
 _SHORT = 5  # points; shorter curves have markers
 _GRID = "#80808040"
 
@@ -73,6 +77,71 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
             panel.set_yscale("log")
     add_legend(figure, axes)
     return figure
+
+
+def time_figure(results: Sequence[Aggregate], metric: str, *, higher_is_better: bool) -> Figure | None:
+    """Return the figure of test scores against the time of an answer, or None if fewer than two models have both.
+
+    Args:
+        results: Aggregated runs of one dataset.
+        metric: The metric. Its axis is logarithmic where smaller is better and the positive scores differ much.
+        higher_is_better: Whether larger scores are better.
+    """
+    labels, points = Labels(results), []
+    for runs in results:
+        time, score = runs.measure(LATENCY), runs.score("test", metric)
+        if time is not None and score is not None:
+            points.append((time.mean / 1e3, score.mean, labels[runs] + runs.mark))
+    if len(points) < _FEWEST:
+        return None
+    figure, (panel,) = new_figure(1)
+    draw_front(panel, points, higher_is_better=higher_is_better)
+    scores = [score for _, score, _ in points]
+    if not higher_is_better and 0 < _WIDE * min(scores) < max(scores):
+        panel.set_yscale("log")
+        _plain_numbers(panel.yaxis)
+    panel.set_xlabel("seconds per sample, in a batch")
+    panel.set_ylabel(f"{metric}, {'higher' if higher_is_better else 'lower'} is better")
+    return figure
+
+
+def draw_front(axes: Axes, points: Iterable[tuple[float, float, str]], *, higher_is_better: bool) -> None:
+    """Draw models as named points over a logarithmic axis of cost, and a line through those that no cheaper one beats.
+
+    Args:
+        axes: Where to draw.
+        points: Cost (positive), score and name of each model, at least one.
+        higher_is_better: Whether larger scores are better.
+    """
+    points = sorted(points)
+    front: list[tuple[float, float]] = []
+    for cost, score, _ in points:
+        if not front or ((score > front[-1][1]) == higher_is_better and score != front[-1][1]):
+            front.append((cost, score))
+    axes.plot(*zip(*front, strict=True), color=COLOURS[1], linewidth=1.2, marker="", drawstyle="steps-post")
+    for cost, score, label in points:
+        on_front = (cost, score) in front
+        axes.plot([cost], [score], marker="o", markersize=5, color=COLOURS[0 if on_front else 4])
+        axes.annotate(
+            label.replace("$", r"\$"),
+            (cost, score),
+            textcoords="offset points",
+            xytext=(5, 3),
+            fontsize=7,
+            color=INK,
+        )
+    axes.set_xscale("log")
+    axes.margins(x=0.3, y=0.15)
+    _plain_numbers(axes.xaxis)
+
+
+def _plain_numbers(axis: Axis) -> None:
+    """Write the numbers of a logarithmic axis without exponents."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.4g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _validation_split(runs: Aggregate) -> str:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
 from graphbench.core.files import clear_errors, write_text
+from graphbench.evaluation.metrics import METRICS
 from graphbench.records.aggregates import Aggregate, aggregate
 from graphbench.records.record import RunRecord
 from graphbench.reports import tables
+from graphbench.reports.beside import beside
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import known_cards, ood_metric, plot_ood, plotted_splits, size_axis
 from graphbench.reports.pages import Embed, embed_for, environment, page_targets
 from graphbench.reports.parts import output_grid, part_grid
-from graphbench.reports.plots import curve_figure
+from graphbench.reports.plots import curve_figure, time_figure
 from graphbench.reports.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -116,9 +119,10 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -
         "id": name,
         "anchor": stem,
         "card": card,
-        "metrics": tables.metric_heads(card),
+        "metrics": tables.score_heads(card),
         "splits": scored_rows(card, results) if is_of_files(card) else tables.split_rows(card),
         "scores": tables.score_rows(card, results),
+        "time_figure": _time_figure(card, results, embed, stem),
         "outputs": output_grid(card, results),
         "parts": part_grid(card, results),
         "ood": tables.ood_grid(card, results),
@@ -129,6 +133,17 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -
         "solver_note": tables.SOLVERS if card.solvers else "",
         "notes": [*tables.draw_notes(card, results), *tables.published_notes(card, results)],
     }
+
+
+def _time_figure(card: Card, results: list[Aggregate], embed: Embed, stem: str) -> str:
+    metric = task_of(card).metric_beside_time
+    if metric is None:
+        return ""
+    shown = beside(card, "test", results)
+    together = [runs for runs in results if not shown.note(runs)]
+    figure = time_figure(together, metric, higher_is_better=METRICS[metric].higher_is_better)
+    title = f"{metric} against the time of an answer, {heading_of(results[0].dataset, card)}"
+    return embed(figure, f"{stem}-time", title) if figure else ""
 
 
 def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: Embed, stem: str) -> str:

@@ -30,6 +30,7 @@ from graphbench.reports.comparison import (
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood import ood_metric, ood_splits, ood_table, split_nodes
 from graphbench.reports.pages import ABSENT, Grid
+from graphbench.reports.plots import LATENCY
 from graphbench.reports.published_files import anchor_of, heading_of
 from graphbench.tasks.registry import task_of
 
@@ -69,6 +70,7 @@ class ScoreRow:
         caveat: Why the row is not compared with other rows; empty if it is.
         values: One score per metric, as text.
         basis: The origin of the scores: seeds and budget, a rule, or a reference to a paper.
+        time: Time to predict one sample within a batch, as text.
     """
 
     name: str
@@ -76,6 +78,7 @@ class ScoreRow:
     caveat: str
     values: tuple[str, ...]
     basis: str
+    time: str = ABSENT
 
     def apart(self, note: str) -> ScoreRow:
         """Return the row marked as standing apart, with a note on its samples; the row itself if the note is empty."""
@@ -88,6 +91,11 @@ class ScoreRow:
 def metric_heads(card: Card) -> list[str]:
     """Return the card's metrics with their direction, the primary one first."""
     return [metric_head(name) for name in (card.metrics.primary, *card.metrics.also)]
+
+
+def score_heads(card: Card) -> list[str]:
+    """Return the heads of the columns of :func:`score_rows`: the metrics, and the time of an answer where it counts."""
+    return metric_heads(card) + ([] if task_of(card).metric_beside_time is None else ["time per sample"])
 
 
 def metric_head(name: str) -> str:
@@ -187,7 +195,8 @@ def split_rows(card: Card) -> Grid:
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     """Return the test scores: trivial baselines, reference solvers, our models, published models.
 
-    Rows that were scored on other samples than most rows come last, with a note on their samples.
+    Where the time of an answer counts (``Task.metric_beside_time``), it follows the scores of our models. Rows that
+    were scored on other samples than most rows come last, with a note on their samples.
     """
     names = (card.metrics.primary, *card.metrics.also)
     shown, labels = beside(card, "test", results), Labels(results)
@@ -195,8 +204,11 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_runs_text(runs)}, {_budget(runs)}"
-        rows.append(ScoreRow(labels[runs], "ours", runs.caveat, values, basis).apart(shown.note(runs)))
+        row = ScoreRow(labels[runs], "ours", runs.caveat, values, basis, _mean(runs.measure(LATENCY), _milliseconds))
+        rows.append(row.apart(shown.note(runs)))
     rows += published_rows(scores_on_test(card, results[0].dataset), names)
+    if task_of(card).metric_beside_time is not None:
+        rows = [replace(row, values=(*row.values, row.time)) for row in rows]
     return sorted(rows, key=lambda row: row.caveat.endswith(APART))
 
 
@@ -296,11 +308,15 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
                 _mean(runs.measure("threads"), "{:g}".format),
                 _mean(runs.measure("peak_memory_bytes"), bytes_text),
                 _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}".format),
-                _mean(runs.measure("latency_ms"), "{:.3g} ms".format),
-                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms".format),
+                _mean(runs.measure("latency_ms"), _milliseconds),
+                _mean(runs.measure(LATENCY), _milliseconds),
             )
         )
     return Grid(heads, tuple(rows))
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.3g} ms"
 
 
 def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:

@@ -161,6 +161,11 @@ class Task(ABC):
         """The metric that is compared from split to split in reports: the primary one."""
         return self.card.metrics.primary
 
+    @property
+    def metric_beside_time(self) -> str | None:
+        """The metric that reports show together with the time of an answer; None where models do not search."""
+        return None
+
     def sample_size(self, split: str) -> float | None:
         """Return the size of a split's samples for reports: nodes per graph; None where it is unknown."""
         return self.card.nodes(split)

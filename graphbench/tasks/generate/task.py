@@ -64,6 +64,11 @@ class GenerateTask(Task):
         """The verifier that the card names."""
         return find("verifier", self.options.verifier)
 
+    @property
+    def metric_beside_time(self) -> str | None:
+        """The primary metric: a model that tries more candidates finds better ones."""
+        return self.card.metrics.primary
+
     # ------------------------------------------------------------------------------------------------ training
 
     @property

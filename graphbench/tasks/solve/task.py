@@ -125,6 +125,11 @@ class SolveTask(Task):
         primary = self.card.metrics.primary
         return "ratio" if primary == self.problem.objective and "ratio" in self.card.metrics.also else primary
 
+    @property
+    def metric_beside_time(self) -> str | None:
+        """The gap to the labels where it is scored: a solver that searches longer comes closer to them."""
+        return "gap" if "gap" in self.card.metrics.also else self.card.metrics.primary
+
     def require_labels(self, split: GraphDataset) -> None:
         """Accept every split: a graph without a label is solved all the same."""
 
