@@ -109,14 +109,26 @@ def simulate(
     users, width = whole_number("users", users, 1), whole_number("width", width, 1)
     threads = whole_number("threads", threads, 1)
     settings = Calibration() if calibration is None else calibration
-    key = stream_key("social.network", VERSION, str(seed))
-    people = _draw_users(np.random.Generator(np.random.Philox(int(key))), users, settings)
+    key, people = _people(users, seed, settings)
     parts, followers = _write(key, people, settings, threads)
     posts, topics, interactions = _joined(parts)
     ends = period_ends()
     rows = content_rows(key, posts.user, posts.time, topics, ends, people.style, settings.topics, width, settings.noise)
     posts = Posts(posts.user, posts.time, posts.likes, posts.replies, posts.reposts, Contents(*rows))
     return Network(posts, topics, interactions, followers)
+
+
+def arguments_of_network(
+    users: int, seed: int, calibration: Calibration
+) -> tuple[People, Audience, Calendar, Engagement]:
+    """Return the properties of the users of a history, who follows whom, and how posts are received."""
+    key, people = _people(users, seed, calibration)
+    return _arguments(key, people, calibration)[0]
+
+
+def _people(users: int, seed: int, calibration: Calibration) -> tuple[np.uint64, _Users]:
+    key = stream_key("social.network", VERSION, str(seed))
+    return key, _draw_users(np.random.Generator(np.random.Philox(int(key))), users, calibration)
 
 
 def _draw_users(rng: np.random.Generator, users: int, calibration: Calibration) -> _Users:
