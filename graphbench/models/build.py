@@ -20,7 +20,15 @@ from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.cuts import CutDecoder
 from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
-from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
+from graphbench.models.encoders import (
+    LOG_DEGREE,
+    LOG_SIZE,
+    InputEncoder,
+    ScalarEncoder,
+    feature_values,
+    log_degrees,
+    log_sizes,
+)
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.noise import GraphNoise
@@ -89,6 +97,7 @@ class Model(TaskModel):
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
         self.degrees = ScalarEncoder(LOG_DEGREE, config.hidden) if config.degrees else None
+        self.sizes = ScalarEncoder(LOG_SIZE, config.hidden) if config.graph_size else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
         self.input_network: nn.Module = network or nn.Identity()
@@ -254,6 +263,8 @@ class Model(TaskModel):
             _warn_of_one_size(Layout.of(batch, self.directed).sizes)
         if self.degrees is not None:
             self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
+        if self.sizes is not None:
+            self.sizes.scale.fit(log_sizes(Layout.of(batch, self.directed)))
         for decoder in self.decoders:
             if isinstance(decoder, Decoder):
                 decoder.fit_normalisation(batch)
@@ -268,6 +279,7 @@ class Model(TaskModel):
             ("degrees", self.degrees),
             ("encodings", self.positional),
             ("network", self.input_network),
+            ("sizes", self.sizes),
         ):
             if module is not None:
                 found.append(Part("encoders", f"{name} of the inputs", module))
@@ -341,12 +353,13 @@ class Model(TaskModel):
             assert edges is not None
             rows: Tensor = self.edge_readout(processed.nodes, edges, layout)
             return rows
-        if self.pooling == "cls":
-            assert processed.graph is not None
-            return processed.graph
         if self.pooling == "sum":
             return processed.nodes
-        return segment_mean(processed.nodes, layout.graph, layout.sizes)
+        pooled = processed.graph
+        if self.pooling != "cls":
+            pooled = segment_mean(processed.nodes, layout.graph, layout.sizes)
+        assert pooled is not None
+        return pooled if self.sizes is None else pooled + self.sizes(log_sizes(layout)).float()
 
 
 @overload
@@ -404,6 +417,11 @@ def context_of(
         raise ConfigError("inverse_edges is set, but the graphs are undirected; set it to false")
     if config.pooling == "cls" and not processor.supports_graph_token:
         raise ConfigError(f"processor {config.processor!r} has no graph token; set pooling to auto, mean or sum")
+    if config.graph_size and (config.pooling == "sum" or config.readout not in ("pooled", "query")):
+        raise ConfigError(
+            f"graph_size adds the size of a graph to its pooled nodes, but pooling is {config.pooling} and readout is "
+            f"{config.readout}; set graph_size to false, or pooling to mean and readout to pooled"
+        )
     on_edges = any(f.location is Location.EDGE for f in outputs)
     edge_tokens = config.edge_tokens if config.edge_tokens != "auto" else on_edges and processor.supports_edge_tokens
     if edge_tokens and config.inverse_edges:

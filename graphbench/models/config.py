@@ -86,6 +86,8 @@ class ModelConfig(ArchitectureConfig):
         pooling: How graph-level outputs read the nodes. ``mean``: from the mean of the nodes. ``cls``: from a graph
             token. ``sum``: every node has an output, and the graph's output is their sum, which can grow with the
             graph. ``auto``: ``cls`` if the processor has a graph token, else ``mean``.
+        graph_size: Whether outputs of graphs also read the logarithms of the numbers of nodes and edges, which the mean
+            of the nodes does not show.
         readout: How graph-level outputs are read. ``pooled``: from the pooled nodes alone. ``query``: from the pooled
             nodes and the state of every node that a mask_one input marks, concatenated in the card's order.
             ``marked``: from the marked nodes alone, so that no sum over all nodes bypasses the path between the
@@ -119,6 +121,7 @@ class ModelConfig(ArchitectureConfig):
     degrees: bool = False
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
+    graph_size: bool = False
     readout: Literal["pooled", "query", "marked", "cut"] = "pooled"
     inverse_edges: bool = False
     ignore: tuple[str, ...] = ()
@@ -129,7 +132,7 @@ class ModelConfig(ArchitectureConfig):
     pair_scores: bool = False
     options: dict[str, Any] = Field(default_factory=dict)
 
-    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm", "pair_scores"})
+    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm", "pair_scores", "graph_size"})
 
     @property
     def estimated_size(self) -> int:

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
 from graphbench.data.batches.batching import COPIES, facts_of
+from graphbench.models.arcs import occurrences
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 from graphbench.models.transfer import Part, named_by
@@ -81,6 +82,16 @@ LOG_DEGREE = Feature("log_degree", Stage.INPUT, Location.NODE, Kind.SCALAR)
 def log_degrees(layout: Layout) -> Tensor:
     """Return the values of :data:`LOG_DEGREE`, float64 [N]."""
     return torch.log1p(layout.degrees.double())
+
+
+LOG_SIZE = Feature("log_size", Stage.INPUT, Location.GRAPH, Kind.SCALAR, width=2)
+"""The logarithms of one more than a graph's numbers of nodes and edges, which outputs of graphs may read."""
+
+
+def log_sizes(layout: Layout) -> Tensor:
+    """Return the values of :data:`LOG_SIZE`, float64 [B, 2]; an edge of an undirected graph counts twice."""
+    edges = occurrences(layout.graph[layout.edge_index[0]], layout.num_graphs)
+    return torch.log1p(torch.stack([layout.sizes, edges], dim=1).double())
 
 
 class ClassEncoder(nn.Module):

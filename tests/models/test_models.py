@@ -11,7 +11,7 @@ import yaml
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import parse_features
-from graphbench.core.errors import ArgumentError
+from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.models.build import ModelConfig, build_model, count_parameters
 from graphbench.models.graphs import Layout
 from graphbench.models.losses import loss
@@ -304,3 +304,26 @@ def test_undirected_edges_in_another_order_are_refused(processor: str) -> None:
     odd.edge_index = odd.edge_index[:, :-1]
     with pytest.raises(ArgumentError, match=rf"column {odd.edge_index.shape[1] - 1} of edge_index"):
         model(odd)
+
+
+def test_outputs_of_graphs_read_the_size_where_they_are_asked_to() -> None:
+    def triangles(count: int) -> Data:
+        arcs = [
+            (3 * i + u, 3 * i + v) for i in range(count) for u, v in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1))
+        ]
+        return Data(edge_index=torch.tensor(arcs).t(), num_nodes=3 * count, answer=torch.tensor([float(count)]))
+
+    features = parse_features({"answer": ["output", "graph", "scalar"]})
+    batch = Batch.from_data_list([triangles(1), triangles(4), triangles(4)])
+    settings = {**SMALL, "positional": {"type": "none"}, "processor": "gin"}
+    for sees in (False, True):
+        torch.manual_seed(0)
+        model = build_model(ModelConfig(**settings, graph_size=sees), features, directed=False)
+        model.fit_normalisation(batch)
+        one, four, again = model.eval()(batch)["answer"].tolist()
+        assert (abs(one - four) > 1e-3) == sees and four == pytest.approx(again)
+        alone = model(Batch.from_data_list([triangles(4)]))["answer"]
+        assert alone.item() == pytest.approx(four, abs=1e-6)
+    assert "graph_size" not in ModelConfig(**settings).model_dump()
+    with pytest.raises(ConfigError, match=r"graph_size adds the size of a graph .* but pooling is sum"):
+        build_model(ModelConfig(**settings, graph_size=True, pooling="sum"), features, directed=False)
