@@ -68,9 +68,9 @@ def split_costs(
 
     Rates of another version of the card do not count.
     """
-    found = [_split_cost(card, name, rates, labeller) for name in card.all_splits]
-    costs = [cost for cost in found if cost is not None]
-    return costs if len(costs) == len(found) else None
+    all_costs = [_split_cost(card, name, rates, labeller) for name in card.all_splits]
+    costs = [cost for cost in all_costs if cost is not None]
+    return costs if len(costs) == len(all_costs) else None
 
 
 def _split_cost(

@@ -124,13 +124,10 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
         FileNotFoundError: If the package's folder is missing from the installation.
     """
     others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
-    own = own_folder() / name
-    if own.is_dir() and all(folder.path != own for folder in others):
-        others.append(
-            DataFolder(
-                OWN, own, tuple(path.stat().st_mtime_ns for path in sorted((own, *own.glob("*/"), *own.glob("*/*/"))))
-            )
-        )
+    user_folder = own_folder() / name
+    if user_folder.is_dir() and all(folder.path != user_folder for folder in others):
+        paths = sorted((user_folder, *user_folder.glob("*/"), *user_folder.glob("*/*/")))
+        others.append(DataFolder(OWN, user_folder, tuple(path.stat().st_mtime_ns for path in paths)))
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
 
 

@@ -330,8 +330,8 @@ def _described(error: BaseException) -> str:
         return "there is not enough memory for this; give fewer samples with --limit, or smaller files"
     place = place_of(error)
     if place is None:
-        own = place_of(error, built_in=True)
-        place = f"{own}; this is a fault of graphbench, please report it" if own else "an unknown place"
+        frame = place_of(error, built_in=True)
+        place = f"{frame}; this is a fault of graphbench, please report it" if frame else "an unknown place"
     return f"{' '.join(described(error).split())}; raised in {place}; set {TRACEBACK}=1 for the full traceback"
 
 

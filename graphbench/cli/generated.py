@@ -76,8 +76,8 @@ def _about_labels(paths: Sequence[Path]) -> dict[str, Any]:
     facts = [Manifest(path.parent).read()["files"][path.name] for path in paths]
     return {
         "labels": [str(path) for path in paths],
-        "label_seconds": round(sum(own["seconds"] for own in facts), 2),
-        "failed": len(set().union(*(own.get("failed", {}) for own in facts))),
+        "label_seconds": round(sum(entry["seconds"] for entry in facts), 2),
+        "failed": len(set().union(*(entry.get("failed", {}) for entry in facts))),
     }
 
 

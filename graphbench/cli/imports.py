@@ -232,7 +232,7 @@ def show_import(imported: Imported, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "datasets": [own.id for own in imported.cards],
+                "datasets": [fold_card.id for fold_card in imported.cards],
                 "card": str(imported.path),
                 "version": card.version,
                 "features": {f.name: [f.stage.value, f.location.value, f.type_name] for f in card.features},

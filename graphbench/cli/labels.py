@@ -33,8 +33,8 @@ def export_command(
     from graphbench.data.build.label_tables import write_tables
     from graphbench.data.components.source_choice import sourced_card
 
-    own = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
-    cards = [sourced_card(card, source, folder, root=root) for card in own]
+    listed_cards = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
+    cards = [sourced_card(card, source, folder, root=root) for card in listed_cards]
     chosen = None if splits is None else [name for card in cards for name in card.select_splits(splits)]
     tables = recorded_tables(cards, default_root() if root is None else root.expanduser(), chosen)
     write_tables(tables, output)

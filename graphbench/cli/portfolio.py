@@ -97,8 +97,7 @@ def _costs_of_tables(dataset: str, files: list[Path]) -> tuple[tuple[str, ...], 
     from graphbench.catalog.names import card
     from graphbench.data.build.label_tables import read_tables, tabulated_labels
 
-    own = card(dataset)
-    task = _select_task(own)
+    task = _select_task(card(dataset))
     return task.algorithms, tabulated_labels([table for file in files for table in read_tables(file)], task.names)
 
 

@@ -48,13 +48,13 @@ def score_predictions(
     task = task_of(data.card)
     files = _files(path, splits, task)
     task.read_training(data)
-    found: dict[str, Score] = {}
+    scores_by_name: dict[str, Score] = {}
     for name in files:
         task.require_labels(data[name])
     for name, file in files.items():
-        found |= _scores_of_file(task, file, data[name], scores)
+        scores_by_name |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
-        return found, None
+        return scores_by_name, None
     from dataclasses import replace
 
     from graphbench.records.files import save_record
@@ -62,10 +62,10 @@ def score_predictions(
     from graphbench.records.record import RunRecord
 
     stated = replace(stated, predictions=hashes_of_predictions(files))
-    record = RunRecord.of_statement({name: data[name] for name in files}, found, stated)
+    record = RunRecord.of_statement({name: data[name] for name in files}, scores_by_name, stated)
     path = save_record(record, records)
     keep_predictions(path, files)
-    return found, path
+    return scores_by_name, path
 
 
 def stated_cost(

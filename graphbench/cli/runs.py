@@ -54,10 +54,10 @@ def train_seeds(
     for draw in draws:
         for seed in chosen:
             place = None if output is None else output / _subfolder(seed, draw, len(chosen), len(draws))
-            own: dict[str, Any] = {**options, "seed": seed, "output": place, "data_seed": draw}
+            arguments: dict[str, Any] = {**options, "seed": seed, "output": place, "data_seed": draw}
             if source != "generated" or folder is not None:
-                own |= _with_files(str(datasets), model, source, folder, own)
-            trained = train(datasets, model, **own)
+                arguments |= _with_files(str(datasets), model, source, folder, arguments)
+            trained = train(datasets, model, **arguments)
             results += [trained] if single else trained.values()
             for result in results[-1:] if single else trained.values():
                 if records is not None and int(os.environ.get("RANK", "0")) == 0:

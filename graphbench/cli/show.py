@@ -137,7 +137,7 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the size of the files on this machine."""
     if not files:
         return "-"
-    of_labels = (own for facts in files.values() for own in facts.get("labels", ()))
+    of_labels = (label_file for facts in files.values() for label_file in facts.get("labels", ()))
     return human_bytes(sum(facts["bytes"] for facts in (*files.values(), *of_labels)))
 
 
@@ -228,17 +228,17 @@ def _bar_facts(c: Card) -> list[tuple[str, str]]:
     if is_of_files(c):  # scores of other data
         return []
     try:
-        found = best(records=load_records(c.address, skip_malformed=True)).get(c.address, [])
+        best_scores = best(records=load_records(c.address, skip_malformed=True)).get(c.address, [])
     except ResultError:  # no folder of results in this checkout
-        found = []
+        best_scores = []
     lines = []
-    protocols: Sequence[BestScore | None] = found or [None]
-    for own in protocols:
+    protocols: Sequence[BestScore | None] = best_scores or [None]
+    for best_score in protocols:
         marks = [
             f"{_KINDS.get(mark.kind, mark.kind)} {score_text(mark.value)} ({mark.name}{_of_samples(mark.samples)})"
-            for mark in bar(c, own)
+            for mark in bar(c, best_score)
         ]
-        protocol = "" if own is None or own.protocol is None else f", {own.protocol}"
+        protocol = "" if best_score is None or best_score.protocol is None else f", {best_score.protocol}"
         if marks:
             lines.append(("bar", f"{metric_head(c.metrics.primary)} on test{protocol}: {', '.join(marks)}"))
     return lines
@@ -288,7 +288,8 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
     rows = [("task", c.tasks[str(c.task_name)].summary)] if c.labellers else []
     for name in c.labellers:
         spec = c.labels[name]
-        effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
+        of_splits = (f"{split}: {_effort(split_effort)}" for split, split_effort in spec.splits.items())
+        effort = "; ".join([_effort(spec.effort), *of_splits])
         measured = c.measured.labels.get(name) if c.measured is not None else None
         means = measured.statistics.get("test", {}) if measured is not None else {}
         means_text = ", ".join(f"{name} {fact_text(*fact)}" for name, fact in means.items())
@@ -360,11 +361,13 @@ def _parameters(c: Card) -> list[str]:
     """Return the generator's parameters of every split: in full, or their differences from another split."""
     flat = {name: _flat(spec.parameters) for name, spec in c.all_splits.items()}
     texts: dict[str, list[str]] = {}
-    for position, (name, own) in enumerate(flat.items()):
-        changes = {"": list(own.items())}
+    for position, (name, parameters) in enumerate(flat.items()):
+        changes = {"": list(parameters.items())}
         for other, known in list(flat.items())[:position]:
             changes[other] = [
-                (key, own.get(key, "absent")) for key in {**own, **known} if own.get(key) != known.get(key)
+                (key, parameters.get(key, "absent"))
+                for key in {**parameters, **known}
+                if parameters.get(key) != known.get(key)
             ]
         model = min(changes, key=lambda other: len(changes[other]))
         text = ", ".join(f"{key} {value}" for key, value in changes[model]) or ("" if model else "none")
@@ -386,7 +389,7 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
     if facts is None:
         return "-"
     labels = facts.get("labels")
-    labelled = f"; {min(own['count'] for own in labels):,} labelled" if labels else ""
+    labelled = f"; {min(label_file['count'] for label_file in labels):,} labelled" if labels else ""
     return f"{facts['count']:,} graphs, {human_bytes(facts['bytes'])}{labelled}"
 
 

@@ -39,11 +39,11 @@ def scores(title: str, by_split: Mapping[str, Mapping[str, float]], as_json: boo
         for reason, count in _failures(score).get("failures", {}).items():
             print_line(f"{split}: {count:,} worth 0: {reason}", "yellow")
     quantity = next(filter(None, map(quantity_of, by_split)), "")
-    splits = [split for split in whole if any(split in own for own in sizes.values())]
+    splits = [split for split in whole if any(split in size_scores for size_scores in sizes.values())]
     for metric in metrics[: len(metrics) if len(metrics) <= _WIDE else 1] if sizes else ():
         table = new_table(quantity, *splits, right=(quantity, *splits))
-        for size, own in sizes.items():
-            table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in splits))
+        for size, size_scores in sizes.items():
+            table.add_row(str(size), *(_score(size_scores.get(split, {}), metric) for split in splits))
         print_line(f"\n{metric} by {quantity}", "italic")
         print_table(table)
 
@@ -57,8 +57,8 @@ def again(written: Sequence[tuple[RunRecord, Path]], metrics: Sequence[str], as_
 
     for record, path in written:
         new = {
-            split: {name: value for name, value in own.items() if is_score_of(name, metrics)}
-            for split, own in record.scores.items()
+            split: {name: value for name, value in split_scores.items() if is_score_of(name, metrics)}
+            for split, split_scores in record.scores.items()
         }
         scores(f"{record.dataset}, {record.model}, seed {record.seed}", {k: v for k, v in new.items() if v}, False)
         print_line(f"wrote {path}", "dim")
@@ -88,10 +88,12 @@ def scores_of_run(title: str, by_dataset: Mapping[str, Mapping[str, Mapping[str,
     if len(by_dataset) == 1:
         scores(title, next(iter(by_dataset.values())), as_json)
     elif as_json:
-        print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in by_dataset.items()})
+        print_json(
+            {id_: {split: dict(score) for split, score in by_split.items()} for id_, by_split in by_dataset.items()}
+        )
     else:
-        for id_, own in by_dataset.items():
-            scores(f"{title}, {id_}", own, False)
+        for id_, by_split in by_dataset.items():
+            scores(f"{title}, {id_}", by_split, False)
 
 
 def _score(score: Mapping[str, float], metric: str) -> str:

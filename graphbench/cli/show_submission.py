@@ -70,8 +70,8 @@ def sealed(results: Sequence[SealedResult], as_json: bool) -> None:
     for column in table.columns:
         column.no_wrap = True
     for result in results:
-        known, found = _number(result.known), result.verification
-        cells = ("", known, "", "", "") if found is None else _sealed_cells(found, known)
+        known, verification = _number(result.known), result.verification
+        cells = ("", known, "", "", "") if verification is None else _sealed_cells(verification, known)
         style = _SEALED_STYLES[result.outcome]
         table.add_row(result.dataset, str(result.seed), *cells, Text(result.outcome, style))
     print_table(table)
@@ -101,14 +101,16 @@ def _number(value: float | None) -> str:
 
 
 def _sealed_as_dict(result: SealedResult) -> dict[str, Any]:
-    found = result.verification
+    verification = result.verification
     return {
         "dataset": result.dataset,
         "seed": result.seed,
         "outcome": result.outcome,
         "reason": result.reason,
         "known": result.known,
-        "verification": None if found is None else {**found.model_dump(mode="json"), "data_seed": found.data_seed},
+        "verification": None
+        if verification is None
+        else {**verification.model_dump(mode="json"), "data_seed": verification.data_seed},
         "record": None if result.path is None else str(result.path),
     }
 

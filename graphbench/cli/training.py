@@ -283,10 +283,10 @@ def evaluate(
     if again:
         if model_name is not None or folder is not None:
             raise typer.BadParameter("--again scores a recorded result; leave --model-name and --folder out")
-        found = add_metrics(
+        written = add_metrics(
             Path(target), again, splits, records=save_record, root=root, scores=scores, predictions=predictions
         )
-        show_scores.again(found, again, as_json)
+        show_scores.again(written, again, as_json)
         return
     if predictions is None:
         if not Path(target).is_dir():
@@ -321,8 +321,10 @@ def evaluate(
             untrained=untrained,
         )
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
-    own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
-    show_scores.scores(target, own, as_json)
+    split_scores, path = score_predictions(
+        target, splits, predictions, scores, stated=stated, records=save_record, **options
+    )
+    show_scores.scores(target, split_scores, as_json)
     if path is not None and not as_json:
         show_scores.written(path)
 

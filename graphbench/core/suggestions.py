@@ -47,7 +47,7 @@ def nearest(
     names = {text: text for text in map(str, known)} | dict(aliases or {})
     similar = _similar(name, names, most, cutoff)
     return similar or _similar(
-        name, {spelling.rpartition(".")[2]: own for spelling, own in names.items()}, most, cutoff
+        name, {spelling.rpartition(".")[2]: suggestion for spelling, suggestion in names.items()}, most, cutoff
     )
 
 
@@ -58,7 +58,7 @@ def did_you_mean(names: Sequence[str]) -> str:
 
 def _similar(name: Any, names: Mapping[str, str], most: int, cutoff: float) -> list[str]:
     spellings: dict[str, str] = {}
-    for spelling, own in names.items():
-        spellings.setdefault(spelling.lower(), own)
+    for spelling, suggestion in names.items():
+        spellings.setdefault(spelling.lower(), suggestion)
     matches = difflib.get_close_matches(str(name).lower(), spellings, n=most, cutoff=cutoff)
     return list(dict.fromkeys(spellings[spelling] for spelling in matches))

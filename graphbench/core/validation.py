@@ -109,10 +109,10 @@ def _problem(
     if missing:
         return f"{start}the key {str(place[-1]) if at is not None else key!r} is missing"
     cause = item.get("ctx", {}).get("error")
-    own = isinstance(cause, GraphBenchError)
-    message = str(cause) if own else _PLAIN.get(item["type"], item["msg"].removeprefix("Value error, "))
-    if own or (item["type"] == "value_error" and (not place or isinstance(item["input"], dict))):
-        return f"{start}{key}: {message}" if key and not own else f"{start}{message}"
+    is_package_error = isinstance(cause, GraphBenchError)
+    message = str(cause) if is_package_error else _PLAIN.get(item["type"], item["msg"].removeprefix("Value error, "))
+    if is_package_error or (item["type"] == "value_error" and (not place or isinstance(item["input"], dict))):
+        return f"{start}{key}: {message}" if key and not is_package_error else f"{start}{message}"
     return f"{start}{f'{key} = ' if key else ''}{item['input']!r:.200} is refused: {message}"
 
 

@@ -176,17 +176,17 @@ class BaseEvaluator(ABC):
 
     def primary_value(self, parts: Mapping[str, Any]) -> float:
         """Return the primary metric of sums as :meth:`primary_sums` returns them: the weighted mean over outputs."""
-        primary, found = self.metrics[0], {}
+        primary, values = self.metrics[0], {}
         for name, part in parts.items():
             try:
-                found[name] = primary.value(part)
+                values[name] = primary.value(part)
             except EvaluationError:
                 if not primary.skips_undefined:
                     raise
-        if not found:
+        if not values:
             raise EvaluationError(f"{primary.name} is undefined for all outputs")
-        weights = {name: self.weights.get(name, 1.0) for name in found}
-        return sum(weights[name] * value for name, value in found.items()) / sum(weights.values())
+        weights = {name: self.weights.get(name, 1.0) for name in values}
+        return sum(weights[name] * value for name, value in values.items()) / sum(weights.values())
 
     @abstractmethod
     def start(self) -> Any:

@@ -124,8 +124,8 @@ def _checked_type(word: str, where: str) -> str:
 
 def _column(graphs: Sequence[RawGraph], name: str, stage: Stage, choice: Choice, location: Location | None) -> Column:
     type_name = choice.types.get(name)
-    found = location or _location(graphs, name)
-    return Column(name, found, stage, _checked_type(type_name, f"types[{name!r}]") if type_name else None)
+    column_location = location or _location(graphs, name)
+    return Column(name, column_location, stage, _checked_type(type_name, f"types[{name!r}]") if type_name else None)
 
 
 def _location(graphs: Sequence[RawGraph], name: str) -> Location:

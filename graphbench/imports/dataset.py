@@ -213,12 +213,12 @@ def _require_floors(cards: Sequence[Card]) -> None:
 
 def _sections(path: Path, fold: Collected, variant: str | None) -> dict[str, Any]:
     """Write the files of a fold, and return the sections of splits of its card."""
-    found = {}
+    specs = {}
     for split, samples in fold.samples.items():
         content = write_samples(file_of_split(path, split, variant), samples)
-        found[split] = {"count": len(samples), "parameters": {"content": content}}
-    sections = {"splits": {split: found[split] for split in CORE_SPLITS}}
-    ood = {split: spec for split, spec in found.items() if split not in CORE_SPLITS}
+        specs[split] = {"count": len(samples), "parameters": {"content": content}}
+    sections = {"splits": {split: specs[split] for split in CORE_SPLITS}}
+    ood = {split: spec for split, spec in specs.items() if split not in CORE_SPLITS}
     return sections | ({"ood": ood} if ood else {})
 
 

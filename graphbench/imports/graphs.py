@@ -295,16 +295,16 @@ def _typed(
     for column in columns:
         values = [graph.values[column.name] for graph in graphs]
         if any(array.dtype.kind in "UO" for array in values):
-            feature, own, names = _feature_of_texts(column, values)
-            found: Iterable[tuple[Feature, list[Array]]] = [(feature, own)]
+            feature, feature_arrays, names = _feature_of_texts(column, values)
+            typed_features: Iterable[tuple[Feature, list[Array]]] = [(feature, feature_arrays)]
             classes |= {feature.name: names} if names else {}
         else:
-            found = _features_of_numbers(column, values, notes)
-        for feature, own in found:
+            typed_features = _features_of_numbers(column, values, notes)
+        for feature, feature_arrays in typed_features:
             if feature.name in arrays:
                 raise DataImportError(f"two columns become the feature {feature.name!r}; rename one of them")
             features.append(feature)
-            arrays[feature.name] = own
+            arrays[feature.name] = feature_arrays
     return features, arrays, classes
 
 
@@ -314,11 +314,13 @@ def _feature_of_texts(column: Column, values: list[Array]) -> tuple[Feature, lis
     Texts with at most :data:`MOST_CLASSES` different values are classes; an empty text is a missing class of a target.
     """
     texts = [["" if text is None else str(text) for text in array.reshape(-1)] for array in values]
-    names = sorted({text for own in texts for text in own} - ({""} if column.stage is Stage.OUTPUT else set()))
+    names = sorted(
+        {text for graph_texts in texts for text in graph_texts} - ({""} if column.stage is Stage.OUTPUT else set())
+    )
     if column.type_name == "text" or (column.type_name is None and len(names) > MOST_CLASSES):
         if column.location is Location.EDGE:
             raise DataImportError(f"{column.name!r} is a text at edges, which is not supported; leave it out")
-        return _feature(column, "text"), [np.array(own, object) for own in texts], []
+        return _feature(column, "text"), [np.array(graph_texts, object) for graph_texts in texts], []
     if column.type_name not in (None, "categorical"):
         raise DataImportError(f"{column.name!r} has texts such as {names[0]!r:.80}, which are no {column.type_name}")
     if len(names) < 2:
@@ -328,7 +330,7 @@ def _feature_of_texts(column: Column, values: list[Array]) -> tuple[Feature, lis
             else (f"{column.name!r} has no value in any graph; leave it out")
         )
     number = {name: i for i, name in enumerate(names)} | ({"": _MISSING} if "" not in names else {})
-    whole = [np.array([number[text] for text in own], np.int64) for own in texts]
+    whole = [np.array([number[text] for text in graph_texts], np.int64) for graph_texts in texts]
     return _feature(column, f"categorical({len(names)})"), whole, names
 
 
@@ -352,22 +354,22 @@ def _features_of_numbers(
         flat = [array.reshape(len(array), width)[:, 0] if width == 1 else array for array in values]
         feature = _feature(column, "scalar" if width == 1 else f"scalar({width})")
         return [(feature, [array.astype(np.float32) for array in flat])]
-    found = []
+    typed_features = []
     for j in range(width):
         of_column = type_name
         if type_name == "categorical":
             classes = max(2, int(np.nanmax(table[:, j], initial=0)) + 1)
             of_column = f"categorical({classes})"
         feature = _feature(column, of_column, f"_{j}" if width > 1 else "")
-        own = [_whole(array.reshape(len(array), width)[:, j], feature, column) for array in values]
-        found.append((feature, own))
+        feature_arrays = [_whole(array.reshape(len(array), width)[:, j], feature, column) for array in values]
+        typed_features.append((feature, feature_arrays))
     if column.stage is Stage.INPUT and type_name == "categorical" and column.type_name is None:
         which = f"the {width} columns of {column.name!r} are" if width > 1 else f"{column.name!r} is"
         notes.append(
             f"{which} read as classes, as the values are whole numbers; if they are amounts, say "
             f"types={{{column.name!r}: 'scalar'}} (--type {column.name}=scalar)"
         )
-    return found
+    return typed_features
 
 
 def _type_of(table: Array, column: Column) -> str:
@@ -425,11 +427,11 @@ def _samples(
 ) -> Samples:
     values: dict[str, Any] = {}
     for feature in features:
-        own = arrays[feature.name][first : first + len(graphs)]
+        feature_arrays = arrays[feature.name][first : first + len(graphs)]
         if feature.kind is Kind.TEXT:
-            values[feature.name] = Texts.of([str(text) for array in own for text in array])
+            values[feature.name] = Texts.of([str(text) for array in feature_arrays for text in array])
         else:
-            values[feature.name] = np.concatenate(own)
+            values[feature.name] = np.concatenate(feature_arrays)
     return Samples(
         np.array([graph.num_nodes for graph in graphs], np.int64),
         np.array([graph.edges.shape[1] for graph in graphs], np.int64),

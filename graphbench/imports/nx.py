@@ -56,12 +56,12 @@ def raw_graphs(graphs: Any, where: str) -> list[RawGraph]:
     """
     if hasattr(graphs, "adj") and hasattr(graphs, "is_directed"):
         return [_raw_graph(graphs, where)]
-    found = []
+    converted_graphs = []
     for i, graph in enumerate(graphs):
         if not (hasattr(graph, "adj") and hasattr(graph, "is_directed")):
             raise DataImportError(f"{where}[{i}] is a {type(graph).__name__}; give networkx graphs")
-        found.append(_raw_graph(graph, f"{where}[{i}]"))
-    return found
+        converted_graphs.append(_raw_graph(graph, f"{where}[{i}]"))
+    return converted_graphs
 
 
 def _raw_graph(graph: Any, where: str) -> RawGraph:

@@ -57,7 +57,7 @@ def from_ogb(name: str, source: Any, *, scheme: str | None = None, **options: Un
                 f"from_ogb takes a dataset of ogb or the path of a folder, got {type(source).__name__}"
             )
         graphs = raw_graphs([source[i] for i in range(len(source))], type(source).__name__)
-        numbers = {ours: np.asarray(source.get_idx_split()[theirs]) for theirs, ours in _SPLITS.items()}
+        numbers = {split: np.asarray(source.get_idx_split()[ogb_name]) for ogb_name, split in _SPLITS.items()}
         metric = _METRICS.get(str(getattr(source, "eval_metric", "")))
         settings = settings_of(options, **({} if metric is None else {"metric": metric}))
     return import_graphs(name, _divided(graphs, numbers), settings, USUAL_INPUTS)
@@ -118,7 +118,7 @@ def _splits(folder: Path, scheme: str | None) -> dict[str, NDArray[Any]]:
     if scheme not in schemes:
         there = ", ".join(schemes) or "none"
         raise DataImportError(f"the splits of {folder} are {there}, not {scheme!r}; name one with scheme= (--scheme)")
-    chosen = {ours: _found(folder / str(scheme), theirs) for theirs, ours in _SPLITS.items()}
+    chosen = {split: _found(folder / str(scheme), ogb_name) for ogb_name, split in _SPLITS.items()}
     return {split: _numbers(path).astype(np.int64).reshape(-1) for split, path in chosen.items()}
 
 

@@ -101,15 +101,15 @@ def raw_graphs(graphs: Any, where: str) -> list[RawGraph]:
     """
     if _is_data(graphs):
         return [_raw_graph(graphs, where)]
-    found = []
+    converted_graphs = []
     for i, data in enumerate(graphs):
         if not _is_data(data):
             raise DataImportError(
                 f"{where}[{i}] is a {type(data).__name__}; give torch_geometric.data.Data objects with edge_index "
                 "(hetero data: to_homogeneous() first)"
             )
-        found.append(_raw_graph(data, f"{where}[{i}]"))
-    return found
+        converted_graphs.append(_raw_graph(data, f"{where}[{i}]"))
+    return converted_graphs
 
 
 def _is_data(value: Any) -> bool:

@@ -129,13 +129,13 @@ def _read_objects(path: Path) -> list[Any]:
 
 
 def _of_objects(objects: list[Any]) -> list[RawGraph]:
-    found = []
+    converted_graphs = []
     for i, item in enumerate(objects):
         if isinstance(item, Mapping) and not hasattr(item, "to_dict"):
-            found.append(_of_row(item, f"graph {i}"))
+            converted_graphs.append(_of_row(item, f"graph {i}"))
         else:
-            found += raw_graphs([item], f"graph {i} of the list, item")
-    return found
+            converted_graphs += raw_graphs([item], f"graph {i} of the list, item")
+    return converted_graphs
 
 
 def _by_split(graphs: list[RawGraph], path: Path) -> dict[str, list[RawGraph]]:

@@ -66,8 +66,8 @@ def from_csv(
     tables = _Tables(source, destination, node, graph, split_column)
     files = {"edges": edges, "nodes": nodes, "graphs": graphs}
     read = {what: read_table(checked_path(what, path)) for what, path in files.items() if path is not None}
-    found = tables.graphs(read["edges"], read.get("nodes"), read.get("graphs"))
-    return import_graphs(name, tables.by_split(found), settings)
+    joined_graphs = tables.graphs(read["edges"], read.get("nodes"), read.get("graphs"))
+    return import_graphs(name, tables.by_split(joined_graphs), settings)
 
 
 class Table:
@@ -176,22 +176,22 @@ class _Tables:
         node_owner = [] if nodes is None else nodes.columns[self.graph] if named else [""] * len(nodes)
         node_names = [] if nodes is None else nodes.column(self.node, "node")
         for line, (owner, node) in enumerate(zip(node_owner, node_names, strict=True), start=2):
-            own = self._of(known, owner, graphs, nodes, line)
-            if node in own:
+            node_numbers = self._of(known, owner, graphs, nodes, line)
+            if node in node_numbers:
                 raise DataImportError(f"{nodes and nodes.path} has the node {node!r} twice in line {line}")
-            own[node] = len(own)
+            node_numbers[node] = len(node_numbers)
         rows: dict[str, list[int]] = {name: [] for name in known}
         arcs: dict[str, list[tuple[int, int]]] = {name: [] for name in known}
         for i, (owner, u, v) in enumerate(zip(edge_owner, *ends, strict=True)):
-            own = self._of(known, owner, graphs, edges, i + 2)
+            node_numbers = self._of(known, owner, graphs, edges, i + 2)
             for end in (u, v):
-                if end not in own:
+                if end not in node_numbers:
                     if nodes is not None:
                         raise DataImportError(
                             f"{edges.path} has the node {end!r} in line {i + 2}, {nodes.path} has not"
                         )
-                    own[end] = len(own)
-            arcs.setdefault(owner, []).append((own[u], own[v]))
+                    node_numbers[end] = len(node_numbers)
+            arcs.setdefault(owner, []).append((node_numbers[u], node_numbers[v]))
             rows.setdefault(owner, []).append(i)
         return self._joined(known, arcs, rows, (edges, nodes, graphs), node_owner)
 
@@ -224,14 +224,16 @@ class _Tables:
         node_rows: dict[str, list[int]] = {name: [] for name in known}
         for i, owner in enumerate(node_owner):
             node_rows[owner].append(i)
-        found = []
-        for number, (name, own) in enumerate(known.items()):
+        joined_graphs = []
+        for number, (name, node_numbers) in enumerate(known.items()):
             values = {key: column[edge_rows.get(name, [])] for key, column in at_edges.items()}
             values |= {key: column[node_rows[name]] for key, column in at_nodes.items()}
             values |= {key: column[number : number + 1] for key, column in at_graphs.items()}
             pairs = np.array(arcs.get(name, []), np.int64).reshape(-1, 2).T
-            found.append(RawGraph(len(own), pairs, values, f"the graph {name!r}" if name else "the graph"))
-        return found
+            joined_graphs.append(
+                RawGraph(len(node_numbers), pairs, values, f"the graph {name!r}" if name else "the graph")
+            )
+        return joined_graphs
 
     def by_split(self, graphs: list[RawGraph]) -> dict[str, list[RawGraph]] | list[RawGraph]:
         """Return split -> its graphs, if a column says it; else all graphs. Nodes of a single graph get masks."""

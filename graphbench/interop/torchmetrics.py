@@ -54,8 +54,8 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
 
     def __init__(self, dataset: str | Card | BaseEvaluator, *, only: str | None = None, **options: Any) -> None:
         super().__init__()
-        own = copy.deepcopy(dataset) if isinstance(dataset, BaseEvaluator) else Evaluator(dataset, **options)
-        self.evaluator: BaseEvaluator = own  # of this metric alone, as its updates are
+        evaluator = copy.deepcopy(dataset) if isinstance(dataset, BaseEvaluator) else Evaluator(dataset, **options)
+        self.evaluator: BaseEvaluator = evaluator  # of this metric alone, as its updates are
         self.only = self.evaluator.primary_name if only == "primary" else only
         names = [metric.name for metric in self.evaluator.metrics]
         if self.only is not None and self.only not in names:
@@ -130,8 +130,8 @@ def _processes() -> int:
 
 def _on_cpu(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _on_cpu(own) for name, own in value.items()}
+        return {name: _on_cpu(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_on_cpu(own) for own in value]
+        return [_on_cpu(item) for item in value]
     value = value.detach() if hasattr(value, "detach") else value
     return value.to("cpu") if hasattr(value, "to") else value

@@ -77,21 +77,23 @@ def state_at(commit: str, results: Path | None = None) -> State:
     """
     folder = results_dir() if results is None else results
     _git(folder, "log", "-1", "--format=%H")  # a folder without a history is named, not the commit
-    found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
-    if not found:
+    commit_hash = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
+    if not commit_hash:
         raise ResultError(f"there is no commit {commit!r:.80}; {_NO_COMMIT}")
-    date = datetime.fromisoformat(_git(folder, "show", "-s", "--format=%cI", found).strip())
-    files = [name for name in _git(folder, "ls-tree", "-r", "--name-only", found, ".").splitlines() if _is_record(name)]
+    date = datetime.fromisoformat(_git(folder, "show", "-s", "--format=%cI", commit_hash).strip())
+    files = [
+        name for name in _git(folder, "ls-tree", "-r", "--name-only", commit_hash, ".").splitlines() if _is_record(name)
+    ]
     records, unread = [], []
-    for name, text in _contents(folder, [(found, name) for name in files]):
+    for name, text in _contents(folder, [(commit_hash, name) for name in files]):
         record = _record(text, name)
         if record is None:
             unread.append(name)
         else:
             records.append(record)
     if not records:
-        raise ResultError(f"the commit {found[:12]} has no records in {folder.name}; {_NO_COMMIT}")
-    return State(found, date, tuple(records), tuple(unread))
+        raise ResultError(f"the commit {commit_hash[:12]} has no records in {folder.name}; {_NO_COMMIT}")
+    return State(commit_hash, date, tuple(records), tuple(unread))
 
 
 def first_places(results: Path | None = None, datasets: Collection[str] | None = None) -> list[Change]:
@@ -117,8 +119,8 @@ def first_places(results: Path | None = None, datasets: Collection[str] | None =
         touched = [line.split("\t") for line in lines if _is_record(line)]
         changed = _apply(folder, commit, touched, records)
         for dataset in sorted(changed if datasets is None else changed & {*datasets}):
-            own = [record for record in records.values() if record.dataset == dataset]
-            changes += _changes(commit, datetime.fromisoformat(date), own, leaders)
+            dataset_records = [record for record in records.values() if record.dataset == dataset]
+            changes += _changes(commit, datetime.fromisoformat(date), dataset_records, leaders)
     return changes
 
 

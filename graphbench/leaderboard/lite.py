@@ -181,14 +181,14 @@ def with_papers(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
 
 def _scores(board: Board, name_of: Callable[[str], str | None], within: BudgetClass | None = None) -> dict[str, float]:
     """Return name -> the best mean of its rows, as a number that is higher for better models."""
-    found: dict[str, float] = {}
+    best_scores: dict[str, float] = {}
     for row in board.rows:
         name = name_of(row.model)
         if name is None or row.own_settings or (within is not None and row.budget_class != within):
             continue
         value = _signed(row.mean, board)
-        found[name] = max(value, found.get(name, value))
-    return found
+        best_scores[name] = max(value, best_scores.get(name, value))
+    return best_scores
 
 
 def _signed(value: float, board: Board) -> float:

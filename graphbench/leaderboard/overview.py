@@ -157,9 +157,9 @@ def _curve(row: Row, boards: Sequence[Board]) -> tuple[tuple[float, float], ...]
     """Return the scores of a model over the sizes of the splits; the test split comes before others of its size."""
     scores: dict[float, float] = {}
     for board in sorted(boards, key=lambda board: board.split != TEST):
-        own = next((other for other in board.rows if other.config_hash == row.config_hash), None)
-        if own is not None and board.size is not None:
-            scores.setdefault(board.size, own.mean)
+        model_row = next((other for other in board.rows if other.config_hash == row.config_hash), None)
+        if model_row is not None and board.size is not None:
+            scores.setdefault(board.size, model_row.mean)
     return tuple(sorted(scores.items()))
 
 
@@ -232,8 +232,8 @@ def size_chart(boards: Sequence[Board]) -> Chart | None:
     test = next((board for board in boards if board.split == TEST), None)
     if test is None:
         return None
-    found = [(row.label, _curve(row, boards)) for row in test.rows]
-    curves = [(label, points) for label, points in found if len(points) > 1][:_MOST_CURVES]
+    all_curves = [(row.label, _curve(row, boards)) for row in test.rows]
+    curves = [(label, points) for label, points in all_curves if len(points) > 1][:_MOST_CURVES]
     if not curves:
         return None
     sizes = sorted({size for _, points in curves for size, _ in points})

@@ -184,8 +184,8 @@ def _lite_parts(leaderboard: Leaderboard, embed: Embed) -> dict[str, Any] | None
         "cells": lite.cells_text(lite.cells_of(leaderboard, chosen)),
         "figure": embed(figure, "lite-costs", "Scores against processor time") if figure else "",
         "agreements": [
-            (lite.agreement_text(found, what), None if found is None else lite.order_grid(found))
-            for what, found in compared.items()
+            (lite.agreement_text(agreement, what), None if agreement is None else lite.order_grid(agreement))
+            for what, agreement in compared.items()
         ],
         "seeds": len(chosen.seeds),
     }

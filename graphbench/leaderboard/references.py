@@ -59,14 +59,16 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
         return
     noun = task_of(card).samples
     if apart:
-        theirs, ours = samples_text(measured.samples, noun, samples), samples_text(samples, noun, samples)
-        note = f"; measured on {theirs}, the models were scored on {ours}"
+        reference_samples = samples_text(measured.samples, noun, samples)
+        model_samples = samples_text(samples, noun, samples)
+        note = f"; measured on {reference_samples}, the models were scored on {model_samples}"
     count = measured.samples.count
     plain = without_rules(measured.floor, card)
     if floor := best_of(plain, metric):
         basis = f"the best of the trivial predictors{note}"
         yield Reference("trivial", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)
-    if floor := best_of({name: own for name, own in measured.floor.items() if name not in plain}, metric):
+    rules = {name: rule_scores for name, rule_scores in measured.floor.items() if name not in plain}
+    if floor := best_of(rules, metric):
         rule = rules_of(card).get(floor[0])
         basis = f"a rule that reads the graph{note}" + (f": {rule.description.rstrip('.')}" if rule else "")
         yield Reference("rule", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)

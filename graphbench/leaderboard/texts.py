@@ -249,8 +249,10 @@ def away_grid(boards: Sequence[Board]) -> Grid | None:
         rows.append((label, *(_score_cell(board, config) for board in boards)))
     references = {(r.kind, r.name): None for board in boards for r in board.references}
     for kind, name in references:
-        own = [next((r for r in b.references if (r.kind, r.name) == (kind, name)), None) for b in boards]
-        rows.append((f"{name} ({kind})", *(_reference_cell(r, b) for r, b in zip(own, boards, strict=True))))
+        board_references = [next((r for r in b.references if (r.kind, r.name) == (kind, name)), None) for b in boards]
+        rows.append(
+            (f"{name} ({kind})", *(_reference_cell(r, b) for r, b in zip(board_references, boards, strict=True)))
+        )
     return Grid((f"model ({metric_head(boards[0].metric)})", *splits), tuple(rows))
 
 
@@ -337,5 +339,5 @@ def pair_grid(group: Group) -> Grid | None:
     names = [row.model for row in group.rows if any(row.model in pair for pair in cells)]
     if not names:
         return None
-    rows = tuple((own, *(cells.get((own, other), ABSENT) for other in names)) for own in names)
+    rows = tuple((model, *(cells.get((model, other), ABSENT) for other in names)) for model in names)
     return Grid(("better/tied/worse than", *names), rows)

@@ -172,8 +172,8 @@ def _chosen_rows(values: Tensor, arcs: Arcs) -> Tensor:
     at = _first_maxima(values, heads, arcs.targets)
     is_best = at.index_select(0, heads) == numbers.unsqueeze(1)
     next_at = _first_maxima(values.masked_fill(is_best, -torch.inf), heads, arcs.targets)
-    own = at.index_select(0, tails) == (numbers ^ 1).unsqueeze(1)
-    return torch.where(own, next_at.index_select(0, tails), at.index_select(0, tails))
+    is_reverse = at.index_select(0, tails) == (numbers ^ 1).unsqueeze(1)
+    return torch.where(is_reverse, next_at.index_select(0, tails), at.index_select(0, tails))
 
 
 def _first_maxima(values: Tensor, heads: Tensor, nodes: int) -> Tensor:

@@ -273,8 +273,8 @@ class Model(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the processor, where the model has one of its own, and what reads and writes features."""
-        found = [] if getattr(self, "processor", None) is None else [processor_part(self.config, self.processor)]
-        found += self.encoder.parts()
+        parts = [] if getattr(self, "processor", None) is None else [processor_part(self.config, self.processor)]
+        parts += self.encoder.parts()
         for name, module in (
             ("degrees", self.degrees),
             ("encodings", self.positional),
@@ -282,13 +282,13 @@ class Model(TaskModel):
             ("sizes", self.sizes),
         ):
             if module is not None:
-                found.append(Part("encoders", f"{name} of the inputs", module))
+                parts.append(Part("encoders", f"{name} of the inputs", module))
         if self.edge_readout is not None:
-            found.append(Part("decoders", "readout of edges", self.edge_readout))
+            parts.append(Part("decoders", "readout of edges", self.edge_readout))
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder | PairDecoder | CutDecoder)
-            found.append(Part("decoders", named_by([decoder.feature], "decoder"), decoder))
-        return distinct(found)
+            parts.append(Part("decoders", named_by([decoder.feature], "decoder"), decoder))
+        return distinct(parts)
 
     def _shares_edges(self, processor: Processor) -> bool:
         """Return whether nothing but the processor reads edges, and the processor takes those of copies of a graph."""

@@ -178,17 +178,17 @@ class InputEncoder(nn.Module):
 
     def parts(self) -> list[Part]:
         """Return the encoder of every feature."""
-        found = []
+        parts = []
         for location in self.encoders:
             what = "inverse encoder" if location == _INVERSE else "encoder"
             for encoder in self._at(location):
                 assert isinstance(encoder, ScalarEncoder | ClassEncoder)
-                found.append(Part("encoders", named_by([encoder.feature], what), encoder))
+                parts.append(Part("encoders", named_by([encoder.feature], what), encoder))
         for name in ("no_node_feature", "no_edge_feature", "no_inverse_feature"):
             vector = getattr(self, name)
             if vector is not None:
-                found.append(Part("encoders", f"vector {name}", nn.ParameterDict({name: vector})))
-        return found
+                parts.append(Part("encoders", f"vector {name}", nn.ParameterDict({name: vector})))
+        return parts
 
     def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
         backwards = self._embed(batch, _INVERSE, layout.edge_index.shape[1])

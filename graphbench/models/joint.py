@@ -78,8 +78,8 @@ class JointModel(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the shared processor and what reads and writes features of any task."""
-        own = [part for id_ in self.ids for part in self._task(id_).parts()]
-        return distinct([processor_part(self.config, self.processor), *own])
+        task_parts = [part for id_ in self.ids for part in self._task(id_).parts()]
+        return distinct([processor_part(self.config, self.processor), *task_parts])
 
     def _task(self, task_id: str | None) -> Model:
         model = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)
@@ -113,8 +113,8 @@ def _config_of_task(config: ModelConfig, task: TaskFeatures) -> ModelConfig:
     """Return the configuration, restricted to names of inputs and to a readout that the task has."""
     inputs = {f.name for f in select(task.features, Stage.INPUT)}
     named: dict[str, Sequence[str]] = {"ignore": config.ignore, "fixed": config.fixed}
-    own: dict[str, Any] = {key: tuple(n for n in names if n in inputs) for key, names in named.items()}
-    return config.model_copy(update=own if _has_graph_outputs(task) else {**own, "readout": "pooled"})
+    changes: dict[str, Any] = {key: tuple(n for n in names if n in inputs) for key, names in named.items()}
+    return config.model_copy(update=changes if _has_graph_outputs(task) else {**changes, "readout": "pooled"})
 
 
 def _has_graph_outputs(task: TaskFeatures) -> bool:

@@ -79,12 +79,14 @@ def losses(
         incomplete: Whether targets of masks and classes may be missing, as -1; they are left out of the means, and the
             mean over no item is 0.
     """
-    found = {}
+    output_losses = {}
     for f in select(features, Stage.OUTPUT):
         target, raw = feature_values(batch, f), outputs[f.name].float()
         by_items = incomplete and f.kind in (Kind.MASK, Kind.CATEGORICAL)
-        found[f.name] = _known_loss(raw, target, f) if by_items else _feature_loss(raw, target, batch, f, squared)
-    return found
+        output_losses[f.name] = (
+            _known_loss(raw, target, f) if by_items else _feature_loss(raw, target, batch, f, squared)
+        )
+    return output_losses
 
 
 def loss_weights(batch: Data, features: Sequence[Feature], *, incomplete: bool = False) -> dict[str, Tensor | float]:

@@ -39,12 +39,12 @@ def counted_operations() -> Iterator[Operations]:
     """
     from torch.utils.flop_counter import FlopCounterMode
 
-    found = Operations()
-    token = _COUNTING.set(found)
+    operations = Operations()
+    token = _COUNTING.set(operations)
     try:
         with FlopCounterMode(display=False) as counter:
-            yield found
-        found.count += counter.get_total_flops()
+            yield operations
+        operations.count += counter.get_total_flops()
     finally:
         _COUNTING.reset(token)
 
@@ -56,6 +56,6 @@ def is_counting() -> bool:
 
 def report(count: float) -> None:
     """Add operations that torch does not count, if operations are counted."""
-    found = _COUNTING.get() if is_counting() else None
-    if found is not None:
-        found.count += count
+    operations = _COUNTING.get() if is_counting() else None
+    if operations is not None:
+        operations.count += count

@@ -89,11 +89,11 @@ def named_by(features: Sequence[Feature], what: str) -> str:
 
 def distinct(parts: Iterable[Part]) -> list[Part]:
     """Return the parts that have tensors, the first of each name."""
-    found: dict[str, Part] = {}
+    named_parts: dict[str, Part] = {}
     for part in parts:
         if part.module.state_dict():
-            found.setdefault(part.name, part)
-    return list(found.values())
+            named_parts.setdefault(part.name, part)
+    return list(named_parts.values())
 
 
 @torch.no_grad()
@@ -109,8 +109,8 @@ def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequ
     Raises:
         ConfigError: If the models have no processor of one shape, or a kind that is frozen was not taken.
     """
-    theirs = {part.name: part for part in source}
-    taken = [part for part in model if part.name in theirs and part.shapes == theirs[part.name].shapes]
+    source_parts = {part.name: part for part in source}
+    taken = [part for part in model if part.name in source_parts and part.shapes == source_parts[part.name].shapes]
     if not any(part.kind == "processor" for part in taken):
         raise ConfigError(
             f"the model cannot start from {where}: {_difference(model, source)}; take a configuration with the "
@@ -122,7 +122,7 @@ def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequ
             f"freeze names {missing[0]}, and none was taken from {where}, whose features differ; leave it out"
         )
     for part in taken:
-        part.module.load_state_dict(theirs[part.name].module.state_dict())
+        part.module.load_state_dict(source_parts[part.name].module.state_dict())
     frozen = [part for part in taken if part.kind in freeze]
     for part in frozen:
         part.module.requires_grad_(False)
@@ -131,11 +131,12 @@ def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequ
 
 def _difference(model: Sequence[Part], source: Sequence[Part]) -> str:
     """Return how the processors of two models differ, in words."""
-    mine, theirs = (next((p for p in parts if p.kind == "processor"), None) for parts in (model, source))
-    if mine is None or theirs is None:
+    processor, other = (next((p for p in parts if p.kind == "processor"), None) for parts in (model, source))
+    if processor is None or other is None:
         return "one of the two has no processor that could be shared"
-    if mine.name != theirs.name:
-        return f"its processor is {mine.name}, the other one {theirs.name}"
-    ours, others = mine.shapes, theirs.shapes
-    first = next(name for name in {**ours, **others} if ours.get(name) != others.get(name))
-    return f"the processors differ in {first}, {ours.get(first, 'absent')} here and {others.get(first, 'absent')} there"
+    if processor.name != other.name:
+        return f"its processor is {processor.name}, the other one {other.name}"
+    shapes, other_shapes = processor.shapes, other.shapes
+    first = next(name for name in {**shapes, **other_shapes} if shapes.get(name) != other_shapes.get(name))
+    here, there = shapes.get(first, "absent"), other_shapes.get(first, "absent")
+    return f"the processors differ in {first}, {here} here and {there} there"

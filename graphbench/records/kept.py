@@ -50,12 +50,12 @@ def kept_predictions(record: RunRecord, path: Path, split: str) -> Path | None:
     expected = record.predictions.get(split)
     if expected is None:
         return None
-    for found in sorted(path.parent.glob(f"{path.stem}.{split}.*")):
-        if file_sha256(found) != expected:
+    for file in sorted(path.parent.glob(f"{path.stem}.{split}.*")):
+        if file_sha256(file) != expected:
             raise ResultError(
-                f"{found} was changed after it was scored: its hash is not the record's; restore it, or remove it"
+                f"{file} was changed after it was scored: its hash is not the record's; restore it, or remove it"
             )
-        return found
+        return file
     return None
 
 

@@ -206,7 +206,7 @@ def fields_of_record(
     if not splits or not scores:
         raise ResultError("no split was scored, so there is no record; score at least one")
     check_scores(splits, scores)
-    scored = {name: split for name, split in splits.items() if name in {scored_split(own, splits) for own in scores}}
+    scored = {name: split for name, split in splits.items() if name in {scored_split(part, splits) for part in scores}}
     first = next(iter(scored.values()))
     card = first.card
     if stated.protocol is not None:
@@ -254,14 +254,14 @@ def _cost_fields(stated: Stated) -> dict[str, Any]:
         raise ResultError(
             "a training of 0 seconds is stated; give its time, or say that nothing was trained (untrained)"
         )
-    found = {
+    costs = {
         "hardware": dict(cost.hardware),
         "wall_seconds": cost.wall_seconds,
         "cpu_seconds": cost.cpu_seconds,
         "threads": cost.threads,
         "peak_memory_bytes": cost.peak_memory_bytes,
     }
-    return found | ({"wall_seconds": 0.0, "cpu_seconds": 0.0} if stated.untrained else {})
+    return costs | ({"wall_seconds": 0.0, "cpu_seconds": 0.0} if stated.untrained else {})
 
 
 def _graphs(score: Mapping[str, float]) -> int | None:

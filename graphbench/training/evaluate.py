@@ -169,9 +169,9 @@ def _require_fitting_data(model: Any, card: Card) -> None:
     wanted = built_for.get(card.address) or (next(iter(built_for.values())) if len(built_for) == 1 else None)
     if wanted is None:
         return
-    found = {feature.name: feature for feature in card.features}
+    card_features = {feature.name: feature for feature in card.features}
     read = [feature for feature in wanted.features if feature.stage is not Stage.META]
-    unlike = [feature for feature in read if found.get(feature.name) != feature]
+    unlike = [feature for feature in read if card_features.get(feature.name) != feature]
     if not unlike and wanted.directed == card.directed:
         return
     words = [f"the {feature.stage} {feature.name!r} ({feature.location} {feature.kind})" for feature in unlike]

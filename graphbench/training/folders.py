@@ -188,12 +188,16 @@ def differing_weights(stated: object, config: RunConfig) -> list[str]:
         stated: The :func:`stated_settings` of the weights; anything else, as in files of older versions, says nothing.
         config: The configuration of the run that reads the weights.
     """
-    theirs, ours = stated if isinstance(stated, dict) else {}, stated_settings(config)
-    keys = [key for key in theirs.keys() | ours.keys() if theirs and theirs.get(key) != ours.get(key)]
+    stored_settings, run_settings = stated if isinstance(stated, dict) else {}, stated_settings(config)
+    keys = [
+        key
+        for key in stored_settings.keys() | run_settings.keys()
+        if stored_settings and stored_settings.get(key) != run_settings.get(key)
+    ]
     named = [key for key in _IDENTITY if key in keys]
     return [
-        f"these weights are of {_IDENTITY.get(key, key)} {shown(theirs.get(key), _SHOWN)}, the run is of "
-        f"{_IDENTITY.get(key, key)} {ours.get(key)}"
+        f"these weights are of {_IDENTITY.get(key, key)} {shown(stored_settings.get(key), _SHOWN)}, the run is of "
+        f"{_IDENTITY.get(key, key)} {run_settings.get(key)}"
         for key in (*named, *sorted({*keys} - {*named}))
     ]
 

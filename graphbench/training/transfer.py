@@ -235,8 +235,8 @@ class _Runs:
         scores: dict[str, float] = {}
         note = ""
         try:
-            found = evaluate_run(folder, list(self.plan.evaluate), data=data, device=self.device, progress=False)
-            scores = {split: float(score.primary) for split, score in found.items()}
+            split_scores = evaluate_run(folder, list(self.plan.evaluate), data=data, device=self.device, progress=False)
+            scores = {split: float(score.primary) for split, score in split_scores.items()}
         except (CheckpointError, ConfigError) as error:
             logger.info("%s", error)
             note = "no score without adaptation, as the pretrained model has no encoders and decoders of this dataset"

@@ -80,22 +80,22 @@ def score_again(
         for name in names
     }
     if all(files.values()):
-        found = _from_predictions(record, wider, data, scored, files, scores)
+        split_scores = _from_predictions(record, wider, data, scored, files, scores)
     else:
-        found = _from_weights(record, path, wider, data, scored, run, progress)
-    return _merged(record, card, found, metrics)
+        split_scores = _from_weights(record, path, wider, data, scored, run, progress)
+    return _merged(record, card, split_scores, metrics)
 
 
 def _given(record: RunRecord, place: Path, split: str, card: Card) -> Path:
     """Return the file of a split's predictions that is given again, which must be the one that was scored."""
-    found = place if place.is_file() else task_of(card).find_predictions(place, split)
-    if found is None:
+    file = place if place.is_file() else task_of(card).find_predictions(place, split)
+    if file is None:
         raise ResultError(f"{place} has no predictions of {split}; give the file or the folder that was scored")
     if split not in record.predictions:
         raise ResultError(f"the record does not say which predictions of {split} were scored; score them anew")
-    if file_sha256(found) != record.predictions[split]:
-        raise ResultError(f"{found} is not the file whose scores of {split} are recorded: its hash is another one")
-    return found
+    if file_sha256(file) != record.predictions[split]:
+        raise ResultError(f"{file} is not the file whose scores of {split} are recorded: its hash is another one")
+    return file
 
 
 def is_score_of(name: str, metrics: Sequence[str]) -> bool:
@@ -132,10 +132,10 @@ def _from_predictions(
     options = training.get("task") if isinstance(training, Mapping) else None
     task = task_of(card, options)
     task.read_training(data)
-    found: dict[str, Score] = {}
+    split_scores: dict[str, Score] = {}
     for name, split in splits.items():
-        found |= task.score_file(files[name], split, scores)
-    return found
+        split_scores |= task.score_file(files[name], split, scores)
+    return split_scores
 
 
 def _from_weights(
@@ -147,13 +147,13 @@ def _from_weights(
     run: Path | None,
     progress: bool | None,
 ) -> dict[str, Score]:
-    found: dict[str, Score] = {}
+    split_scores: dict[str, Score] = {}
     if run is not None:
         finished = open_run(run)
         task = finished.task(card, data)
         for name, split in splits.items():
-            found |= finished.learner.score(task, card.address, split, name, "auto", progress)
-        return found
+            split_scores |= finished.learner.score(task, card.address, split, name, "auto", progress)
+        return split_scores
     import torch
 
     try:
@@ -167,12 +167,12 @@ def _from_weights(
     model = rebuilt(file)
     task = task_for(model, card)
     for name, split in splits.items():
-        found |= score_split(model, task, split, name=name, device=torch.device("cpu"), progress=progress)
-    return found
+        split_scores |= score_split(model, task, split, name=name, device=torch.device("cpu"), progress=progress)
+    return split_scores
 
 
 def _merged(record: RunRecord, card: Card, found: Mapping[str, Score], metrics: Sequence[str]) -> RunRecord:
-    primary, scores = card.metrics.primary, {name: dict(own) for name, own in record.scores.items()}
+    primary, scores = card.metrics.primary, {name: dict(recorded) for name, recorded in record.scores.items()}
     for name, score in found.items():
         if name not in scores:
             continue

@@ -46,11 +46,11 @@ def main(address: str) -> None:
 
 def _entry() -> Any:
     """Return the author's module ``model``."""
-    found = spec_from_file_location("model", Path(CODE, "model.py"))
-    assert found is not None and found.loader is not None
-    module = module_from_spec(found)
-    sys.modules[found.name] = module
-    found.loader.exec_module(module)
+    spec = spec_from_file_location("model", Path(CODE, "model.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     return module
 
 

@@ -69,10 +69,10 @@ def describe(generator: Generator, parameters: Any, samples: Samples, graph: Sam
         samples: The samples, not packed.
         graph: The graph that all samples of a series share; None if every sample has a separate graph.
     """
-    own = {name: values[~np.isnan(values)] for name, values in generator.statistics(parameters, samples).items()}
+    statistics = {name: values[~np.isnan(values)] for name, values in generator.statistics(parameters, samples).items()}
     places = np.arange(len(samples)) if graph is None else np.zeros(len(samples), np.int64)
     sizes = samples if graph is None else graph
-    return _summary({"nodes": sizes.num_nodes[places], "edges": sizes.num_edges[places], **own})
+    return _summary({"nodes": sizes.num_nodes[places], "edges": sizes.num_edges[places], **statistics})
 
 
 def describe_labels(labeller: Labeller, samples: Samples) -> Statistics:
@@ -143,7 +143,7 @@ def measure(
         labels = measure_labels(whole, labellers, graphs, bar)
         scores = [measured_task(view, place, samples, splits=chosen, bar=bar, progress=progress) for view in views]
     by_task = dict(zip(named, scores, strict=True)) if whole.tasks else {}
-    own = scores[0] if scores and not whole.tasks else MeasuredTask()
+    sole_task = scores[0] if scores and not whole.tasks else MeasuredTask()
     return Measured(
         version=card.version,
         first_samples=hashes,
@@ -152,7 +152,7 @@ def measure(
         different=different,
         labels=labels,
         tasks=by_task,
-        **{name: getattr(own, name) for name in MeasuredTask.model_fields},
+        **{name: getattr(sole_task, name) for name in MeasuredTask.model_fields},
     )
 
 
@@ -238,9 +238,9 @@ def update_measured(
     if before is None or before.version != card.version:
         tasks = None
         if splits is not None:
-            found = "nothing is measured yet" if before is None else f"its measurements are of version {before.version}"
+            state = "nothing is measured yet" if before is None else f"its measurements are of version {before.version}"
             raise CardError(
-                f"{card.id}: only {', '.join(splits)} should be measured, but {found}, so no facts of the other splits "
+                f"{card.id}: only {', '.join(splits)} should be measured, but {state}, so no facts of the other splits "
                 "can be kept; measure all splits"
             )
     facts = measure(card, progress=progress, root=root, samples=samples, splits=splits, tasks=tasks)

@@ -200,8 +200,8 @@ def repeated_runs(folder: Path | None = None) -> frozenset[tuple[str, datetime]]
     Args:
         folder: Folder of the reproductions; the package's when None.
     """
-    found = load_reproductions(reproductions_dir() if folder is None else folder)
-    return frozenset((one.record, one.started) for one in found if one.verdict != "different")
+    reproductions = load_reproductions(reproductions_dir() if folder is None else folder)
+    return frozenset((one.record, one.started) for one in reproductions if one.verdict != "different")
 
 
 def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]) -> Reproduction:

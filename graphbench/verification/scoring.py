@@ -117,7 +117,7 @@ def measured_task(
         solvers=facts.solvers,
         scored_samples=facts.scored_samples,
         scored_hashes=facts.scored_hashes,
-        scores_on_first={number: own.measured for number, own in parts.items() if own.samples},
+        scores_on_first={number: part.measured for number, part in parts.items() if part.samples},
         training=dict(task.facts),
     )
 
@@ -176,8 +176,8 @@ class _Scores:
         for group, floors in task.group_floors(train, samples).items():
             self._put(f"{_TEST}_{group}", task.further_batches(data, 1).samples, floors, {})
         for part, numbers in task.parts(samples).items():
-            own = samples.take(card.stored_schema, numbers)
-            self._put(f"{_TEST}_{part}", len(numbers), task.floors(train, own), task.solvers(own))
+            part_samples = samples.take(card.stored_schema, numbers)
+            self._put(f"{_TEST}_{part}", len(numbers), task.floors(train, part_samples), task.solvers(part_samples))
 
     def _put(self, name: str, count: int, floors: Numbers, solved: Mapping[str, Mapping[str, float]]) -> None:
         if not floors and not solved:

@@ -90,8 +90,8 @@ def verify(
             rows report findings in the files.
         folder: Folder of the files.
     """
-    own = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
-    card = sourced_card(own, source, folder, root=root)
+    listed_card = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
+    card = sourced_card(listed_card, source, folder, root=root)
     most = None if samples is None else whole_number("samples", samples, 1)
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
@@ -103,7 +103,11 @@ def verify(
             checks[split] = _SplitChecks(card.graphs, split, place, most, shared)
             rows += checks[split].rows()
             first = checks[split].first
-            rows += [row for own in card.labellers for row in LabelChecks(card, own, split, place, most, first).rows()]
+            rows += [
+                row
+                for labeller in card.labellers
+                for row in LabelChecks(card, labeller, split, place, most, first).rows()
+            ]
             bar.update()
         try:
             rows += _leakage(card.graphs, {split: checks[split] for split in chosen if split in card.splits})

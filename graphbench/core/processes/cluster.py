@@ -145,8 +145,8 @@ async def _identity(address: str, timeout: float) -> Mapping[str, Any]:
     async def ask() -> Mapping[str, Any]:
         arguments = Security().get_connection_args("client")
         async with rpc(address, timeout=timeout, connection_args=arguments) as other:
-            found: Mapping[str, Any] = await other.identity()
-            return found
+            identity: Mapping[str, Any] = await other.identity()
+            return identity
 
     return await asyncio.wait_for(ask(), timeout)
 

@@ -141,11 +141,11 @@ def _exit(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
 
 def _seen_by_python() -> list[Path]:
     """Return the existing folders that Python, its packages and this package need, none within another."""
-    own = [_PACKAGE, _PACKAGE.parent / "datasets"]  # no baselines: their weights are other people's models
+    package_folders = [_PACKAGE, _PACKAGE.parent / "datasets"]  # no baselines: their weights are other people's models
     places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-    named = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.executable, *places, *map(str, own)]
-    found = {path for name in named for path in (Path(name), Path(name).resolve()) if path.exists()}
-    return sorted(path for path in found if not any(parent in found for parent in path.parents))
+    named = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.executable, *places, *map(str, package_folders)]
+    existing_paths = {path for name in named for path in (Path(name), Path(name).resolve()) if path.exists()}
+    return sorted(path for path in existing_paths if not any(parent in existing_paths for parent in path.parents))
 
 
 def _environment() -> dict[str, str]:

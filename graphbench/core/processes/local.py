@@ -75,19 +75,19 @@ class WorkerProcess:
         self._started = 0.0
         self._idle_since = time.monotonic()
         self._busy = self._ready = self._killed = False
-        self.pipe, theirs = Pipe()
+        self.pipe, child_pipe = Pipe()
         code = (
             f"import sys; sys.path[:] = {sys.path!r}; from graphbench.core.processes.worker import serve; "
-            f"serve({theirs.fileno()}, {os.getpid()}, {idle_seconds})"
+            f"serve({child_pipe.fileno()}, {os.getpid()}, {idle_seconds})"
         )
-        with theirs, _opened(log) as output:
+        with child_pipe, _opened(log) as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env={**os.environ, **THREAD_LIMITS, "PYTHONUNBUFFERED": "1"},
-                pass_fds=[theirs.fileno()],
+                pass_fds=[child_pipe.fileno()],
                 start_new_session=True,  # Ctrl-C is for the parent, and a job can be killed with its children
             )
         self.name = f"{os.uname().nodename}:{self._process.pid}"

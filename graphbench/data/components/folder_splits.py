@@ -84,7 +84,9 @@ def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str
         raise kind.error(f"{folder} holds no {kind.noun}; expected are files named {kind.names}")
     listed = parts or {"": direct}
     samples = {split: {path.name: kind.read(path) for path in files} for split, files in listed.items()}
-    digests = {s: {name: kind.digest(sample) for name, sample in own.items()} for s, own in samples.items()}
+    digests = {
+        s: {name: kind.digest(sample) for name, sample in split_samples.items()} for s, split_samples in samples.items()
+    }
     _require_distinct(folder, digests, kind)
     if not parts:
         return _assigned(folder, samples[""], digests[""], kind) | ({whole: samples[""]} if whole else {})
@@ -105,8 +107,8 @@ def _files(folder: Path, kind: FileKind[T]) -> list[Path]:
 
 def _require_distinct(folder: Path, digests: Mapping[str, Mapping[str, str]], kind: FileKind[T]) -> None:
     first: dict[str, Path] = {}
-    for split, own in digests.items():
-        for name, digest in own.items():
+    for split, split_digests in digests.items():
+        for name, digest in split_digests.items():
             path = folder / split / name
             other = first.setdefault(digest, path)
             if other is not path:

@@ -150,14 +150,14 @@ def label_shard(
     for s in range(num_graphs):
         state = seed(key, indices[s], attempts[s], 1)
         begin, end = edge_ptr[s], edge_ptr[s + 1]
-        own_source = below(state, num_nodes)
-        own_sink = (own_source + 1 + below(state, num_nodes - 1)) % num_nodes
+        source_node = below(state, num_nodes)
+        sink_node = (source_node + 1 + below(state, num_nodes - 1)) % num_nodes
         steps = np.empty((end - begin, 2), np.int64)
         for j in range(end - begin):
             for direction in range(2):
                 steps[j, direction] = 1 + below(state, _CAPACITY_BOUND - 1)
                 capacity[begin + j, direction] = np.float32(steps[j, direction] * CAPACITY_STEP)
-        source[s], sink[s] = own_source, own_sink
-        flow = max_flow(num_nodes, edges[begin:end], steps, own_source, own_sink)
+        source[s], sink[s] = source_node, sink_node
+        flow = max_flow(num_nodes, edges[begin:end], steps, source_node, sink_node)
         value[s] = np.float32(flow * CAPACITY_STEP)
     return capacity, source, sink, value

@@ -84,9 +84,9 @@ def label_shard(
     for s in range(indices.shape[0]):
         state = seed(key, indices[s], attempts[s], 1)
         begin, end = edge_ptr[s], edge_ptr[s + 1]
-        own_weight = distinct_weights(state, end - begin, WEIGHT_SCALE)
-        own_tree = minimum_spanning_tree(num_nodes, edges[begin:end], own_weight)
+        graph_weight = distinct_weights(state, end - begin, WEIGHT_SCALE)
+        graph_tree = minimum_spanning_tree(num_nodes, edges[begin:end], graph_weight)
         for j in range(end - begin):
-            weight[begin + j] = own_weight[j]
-            in_tree[begin + j] = own_tree[j]
+            weight[begin + j] = graph_weight[j]
+            in_tree[begin + j] = graph_tree[j]
     return weight, in_tree

@@ -162,11 +162,11 @@ def label_shard(
         state = seed(key, indices[s], attempts[s], 1)
         begin, end = edge_ptr[s], edge_ptr[s + 1]
         terminals = _draw_terminals(state, num_nodes)
-        own_weight = distinct_weights(state, end - begin, WEIGHT_SCALE)
-        own_tree = steiner_tree(num_nodes, edges[begin:end], own_weight, terminals)
+        graph_weight = distinct_weights(state, end - begin, WEIGHT_SCALE)
+        graph_tree = steiner_tree(num_nodes, edges[begin:end], graph_weight, terminals)
         for terminal in terminals:
             is_terminal[s * num_nodes + terminal] = 1
         for j in range(end - begin):
-            weight[begin + j] = own_weight[j]
-            in_tree[begin + j] = own_tree[j]
+            weight[begin + j] = graph_weight[j]
+            in_tree[begin + j] = graph_tree[j]
     return weight, is_terminal, in_tree

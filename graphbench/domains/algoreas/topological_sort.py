@@ -212,18 +212,18 @@ def label_shard(
     last = max(num_nodes - 1, 1)
     position = np.empty(num_nodes, np.int64)
     row_end = np.empty(num_nodes, np.int64)
-    own_rank = np.empty(num_nodes, np.int64)
+    graph_rank = np.empty(num_nodes, np.int64)
     scratch = np.empty((2, num_nodes), np.int64)
     for s in range(num_graphs):
         state = seed(key, indices[s], attempts[s], 1)
         for node in range(num_nodes):
             position[node] = node
         shuffle(state, position)
-        own_arcs, at = arcs[edge_ptr[s] : edge_ptr[s + 1]], s * num_nodes
-        orient_edges(edges[edge_ptr[s] : edge_ptr[s + 1]], position, own_arcs, row_end)
-        own_priority = distinct_weights(state, num_nodes, 1.0)
-        topological_ranks(own_arcs, row_end, own_priority, own_rank, scratch)
+        graph_arcs, at = arcs[edge_ptr[s] : edge_ptr[s + 1]], s * num_nodes
+        orient_edges(edges[edge_ptr[s] : edge_ptr[s + 1]], position, graph_arcs, row_end)
+        graph_priority = distinct_weights(state, num_nodes, 1.0)
+        topological_ranks(graph_arcs, row_end, graph_priority, graph_rank, scratch)
         for node in range(num_nodes):
-            priority[at + node] = own_priority[node]
-            rank[at + node] = np.float32(own_rank[node] / last)
+            priority[at + node] = graph_priority[node]
+            rank[at + node] = np.float32(graph_rank[node] / last)
     return arcs, priority, rank

@@ -88,11 +88,11 @@ def contradictions(
     seconds = min(_SETTLED * settling, _LONGEST)
     problems: list[str] = []
     for simulate in (simulated_state, extrapolated_state):
-        problems, (own_ratio, own_efficiency) = [], simulate(circuit, operation, seconds)
-        if not math.isclose(own_ratio, ratio, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-            problems.append(f"the ratio is {ratio:.5g}, but a simulation gives {own_ratio:.5g}")
-        if has_power and abs(own_efficiency - efficiency) > _TOLERANCE:
-            problems.append(f"the efficiency is {efficiency:.5g}, but a simulation gives {own_efficiency:.5g}")
+        problems, (simulated_ratio, simulated_efficiency) = [], simulate(circuit, operation, seconds)
+        if not math.isclose(simulated_ratio, ratio, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            problems.append(f"the ratio is {ratio:.5g}, but a simulation gives {simulated_ratio:.5g}")
+        if has_power and abs(simulated_efficiency - efficiency) > _TOLERANCE:
+            problems.append(f"the efficiency is {efficiency:.5g}, but a simulation gives {simulated_efficiency:.5g}")
         if not problems:
             break
     return problems

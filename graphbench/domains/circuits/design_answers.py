@@ -61,17 +61,17 @@ class Proposals:
             items = list(answers)
         else:
             raise EvaluationError(f"the designs are a {type(answers).__name__}; give one per sample: {FORMS}")
-        found = cls([], [], [], {})
+        proposals = cls([], [], [], {})
         for number, item in enumerate(items):
             try:
                 design = _design_of(item)
                 circuit = None if design is None else design.checked()
-                found._append(circuit, 0.0 if design is None else float(design.duty), None if circuit else MISSING)
+                proposals._append(circuit, 0.0 if design is None else float(design.duty), None if circuit else MISSING)
             except Exception as error:  # an answer may be any object
-                found._append(None, 0.0, UNREADABLE)
+                proposals._append(None, 0.0, UNREADABLE)
                 text = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
-                found.details[number] = shown(text, 300)
-        return found
+                proposals.details[number] = shown(text, 300)
+        return proposals
 
     def _append(self, circuit: Circuit | None, duty: float, fault: str | None) -> None:
         self.circuits.append(circuit)

@@ -116,21 +116,23 @@ def draw_goals(
         state = seed(key, indices[s], attempts[s], 0)
         wanted = below(state, ratios.shape[0])
         for draw in range(1, MOST_DRAWS + 1):
-            own_types, own_nets, own_count = draw_topology(state, devices)
-            if verdict(own_types, own_nets, own_count) != VALID:
+            drawn_types, drawn_nets, drawn_count = draw_topology(state, devices)
+            if verdict(drawn_types, drawn_nets, drawn_count) != VALID:
                 continue
-            own_types, own_nets = canonical_form(own_types, own_nets, own_count)
-            if not topologies[0] <= topology_number(own_types, own_nets) < topologies[1]:
+            drawn_types, drawn_nets = canonical_form(drawn_types, drawn_nets, drawn_count)
+            if not topologies[0] <= topology_number(drawn_types, drawn_nets) < topologies[1]:
                 continue
             steps = math.floor((duty[0] + (duty[1] - duty[0]) * uniform(state)) * _DUTY_STEPS + 0.5)
-            own_duty, own_condition = steps / _DUTY_STEPS, below(state, parameters.shape[0])
-            own = parameters[own_condition : own_condition + 1]
-            row = steady_states(own_types, own_nets, np.array([own_count]), whole, np.array([own_duty]), own)[0]
+            drawn_duty, drawn_condition = steps / _DUTY_STEPS, below(state, parameters.shape[0])
+            drawn_parameters = parameters[drawn_condition : drawn_condition + 1]
+            row = steady_states(
+                drawn_types, drawn_nets, np.array([drawn_count]), whole, np.array([drawn_duty]), drawn_parameters
+            )[0]
             if row[STATUS] != REGULAR or row[EFFICIENCY] < least_efficiency:
                 continue
             if ratios[wanted, 0] <= row[RATIO] < ratios[wanted, 1]:
-                types[s], nets[s], num_nets[s], draws[s] = own_types, own_nets, own_count, draw
-                duties[s], condition[s] = own_duty, own_condition
+                types[s], nets[s], num_nets[s], draws[s] = drawn_types, drawn_nets, drawn_count, draw
+                duties[s], condition[s] = drawn_duty, drawn_condition
                 results[s, 0], results[s, 1] = row[RATIO], row[EFFICIENCY]
                 break
     return types, nets, num_nets, duties, condition, results, draws

@@ -102,10 +102,10 @@ def reference_scores(
     read, results = ([Goal.read(text) for text in texts] for texts in (goals, known_goals))
     designs = [Design.read(text) for text in known]
     pool, random = Pool.of(designs), Pool.drawn(_RANDOM, devices)
-    found = {
+    chosen_designs = {
         "nearest": recalled(results, designs, read),
         "nearest_simulated": [pool.best(goal) for goal in read],
         "nearest_tuned": [pool.tuned(goal) for goal in read],
         f"random_{_RANDOM}": [random.best(goal) for goal in read],
     }
-    return {name: scores_of(goals, chosen) for name, chosen in found.items()}
+    return {name: scores_of(goals, chosen) for name, chosen in chosen_designs.items()}

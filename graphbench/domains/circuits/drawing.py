@@ -38,12 +38,12 @@ def draw_topologies(
     for s in range(count):
         state = seed(key, indices[s], attempts[s], 0)
         for draw in range(1, MOST_DRAWS + 1):
-            own_types, own_nets, own_count = draw_topology(state, devices)
-            if verdict(own_types, own_nets, own_count) != VALID:
+            drawn_types, drawn_nets, drawn_count = draw_topology(state, devices)
+            if verdict(drawn_types, drawn_nets, drawn_count) != VALID:
                 continue
-            own_types, own_nets = canonical_form(own_types, own_nets, own_count)
-            if low <= topology_number(own_types, own_nets) < high:
-                types[s], nets[s], num_nets[s], draws[s] = own_types, own_nets, own_count, draw
+            drawn_types, drawn_nets = canonical_form(drawn_types, drawn_nets, drawn_count)
+            if low <= topology_number(drawn_types, drawn_nets) < high:
+                types[s], nets[s], num_nets[s], draws[s] = drawn_types, drawn_nets, drawn_count, draw
                 break
     return types, nets, num_nets, draws
 

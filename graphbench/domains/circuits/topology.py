@@ -147,12 +147,12 @@ def canonical_form(types: Ints, nets: Ints, num_nets: int) -> tuple[Ints, Ints]:
             continue
         tried[depth], taken[next_net], label[_PORTS + next_net] = next_net, True, _PORTS + depth
         depth += 1
-    found_types, found_nets = np.empty(count, np.int64), np.empty((count, 2), np.int64)
+    canonical_types, canonical_nets = np.empty(count, np.int64), np.empty((count, 2), np.int64)
     for d in range(count):
-        found_types[d] = best[d] // (num_nets * num_nets)
-        found_nets[d, 0] = best[d] // num_nets % num_nets
-        found_nets[d, 1] = best[d] % num_nets
-    return found_types, found_nets
+        canonical_types[d] = best[d] // (num_nets * num_nets)
+        canonical_nets[d, 0] = best[d] // num_nets % num_nets
+        canonical_nets[d, 1] = best[d] % num_nets
+    return canonical_types, canonical_nets
 
 
 @kernel

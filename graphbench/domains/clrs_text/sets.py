@@ -134,8 +134,8 @@ def paper_prompts(
     spec = protocol.of(paper_set)
     count = spec.count if limit is None else min(limit, spec.count)
     sizes = {name: protocol.sizes_of(name).of(paper_set) for name in chosen or protocol.sizes}
-    for name, own_sizes in sizes.items():
-        for size in own_sizes:
+    for name, algorithm_sizes in sizes.items():
+        for size in algorithm_sizes:
             for seed in spec.seeds:
                 yield from prompts(name, size, count, seed, use_hints, decimals)
 

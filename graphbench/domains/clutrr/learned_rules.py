@@ -84,7 +84,7 @@ def _examples(clauses: Clauses, questions: Questions) -> Examples:
     heads: dict[tuple[int, ...], set[int]] = {}
     for clause, word in zip(clauses, questions.answer.tolist(), strict=True):
         heads.setdefault(clause, set()).add(word // 2)
-    return {clause: min(found) for clause, found in heads.items() if len(found) == 1 and len(clause) > 1}
+    return {clause: min(relations) for clause, relations in heads.items() if len(relations) == 1 and len(clause) > 1}
 
 
 def _heads(clause: tuple[int, ...], rules: Rules) -> set[int]:

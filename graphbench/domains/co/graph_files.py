@@ -191,15 +191,15 @@ def _read_binary(path: Path, file: BinaryIO) -> _Content:
     header = next((words for line in text.split(b"\n") if (words := line.split()) and words[0] == b"p"), [])
     nodes, edges = _header(path, 1, header)
     rows: list[NDArray[np.int64]] = []
-    found = 0
+    edge_count = 0
     for row in range(nodes):
         width = row // 8 + 1
         bits = np.frombuffer(file.read(width), np.uint8)
         if len(bits) < width:
             raise DataImportError(f"{path} ends in the row of node {row + 1:,} of {nodes:,}; get the file again")
         columns = np.flatnonzero(np.unpackbits(bits, count=row + 1))
-        found += len(columns)
-        if found > MAX_EDGES:
+        edge_count += len(columns)
+        if edge_count > MAX_EDGES:
             raise DataImportError(f"{path} holds more than {MAX_EDGES:,} edges; such graphs are not read")
         rows.append(np.stack([np.full(len(columns), row), columns], axis=1) + 1)
     if file.read(1):

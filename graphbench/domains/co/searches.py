@@ -46,8 +46,8 @@ def _each(graphs: UndirectedGraphs, solve: Callable[[int, NDArray[np.int32]], La
     bounds = np.searchsorted(owner[order], np.arange(len(graphs) + 1))
     parts = []
     for g, (first, stop) in enumerate(zip(graphs.ptr[:-1], graphs.ptr[1:], strict=True)):
-        own = (edges[order[bounds[g] : bounds[g + 1]]] - first).astype(np.int32)
-        parts.append(solve(int(stop - first), own).solution)
+        graph_edges = (edges[order[bounds[g] : bounds[g + 1]]] - first).astype(np.int32)
+        parts.append(solve(int(stop - first), graph_edges).solution)
     return np.concatenate(parts).astype(np.int32)
 
 

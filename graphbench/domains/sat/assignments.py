@@ -67,8 +67,8 @@ class SignedGraphs:
     def alone(self, g: int) -> SignedGraphs:
         """Return one graph."""
         first, last = self.ptr[g : g + 2].tolist()
-        own = slice(*np.searchsorted(self.graph[self.clause], [g, g + 1]).tolist())
-        literals = self.variable[own] - first, self.clause[own] - first, self.negated[own]
+        literal_slice = slice(*np.searchsorted(self.graph[self.clause], [g, g + 1]).tolist())
+        literals = self.variable[literal_slice] - first, self.clause[literal_slice] - first, self.negated[literal_slice]
         return SignedGraphs(np.array([0, last - first]), self.is_clause[first:last], *literals)
 
     def formula(self) -> tuple[Cnf, NDArray[np.int64]]:
@@ -223,11 +223,11 @@ def best_assignment(graphs: SignedGraphs) -> tuple[Assignment, int]:
     formula, variables = graphs.formula()
     fewest = 0 if is_satisfiable(formula) else 1
     start = by_conditional_expectation(graphs.clauses)
-    found = walk(graphs.clauses, start, _MOST_FLIPS, _NOISE, fewest, np.uint64(_KEY)).astype(np.int32)
-    if int(graphs.is_clause.sum()) - int(satisfied_clauses(graphs, found)[0]) > fewest:
+    assignment = walk(graphs.clauses, start, _MOST_FLIPS, _NOISE, fewest, np.uint64(_KEY)).astype(np.int32)
+    if int(graphs.is_clause.sum()) - int(satisfied_clauses(graphs, assignment)[0]) > fewest:
         model, fewest = first_best_assignment(formula)
-        found[variables] = model
-    return found, fewest
+        assignment[variables] = model
+    return assignment, fewest
 
 
 def solved_assignments(graphs: SignedGraphs, seed: int = 0) -> Assignment:

@@ -231,8 +231,8 @@ class WithinSums:
 def _ratios_within(items: Items) -> Floats:
     if items.within is None:
         raise RuntimeError("the nodes have not been measured")
-    found, largest = items.within
-    return np.where(largest == 0, 1.0, found / np.maximum(largest, 1))
+    largest_predicted, largest = items.within
+    return np.where(largest == 0, 1.0, largest_predicted / np.maximum(largest, 1))
 
 
 def _f1_of_graphs(items: Items) -> Floats:

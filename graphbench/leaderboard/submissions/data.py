@@ -74,9 +74,11 @@ class CanonicalData:
         files = self._files(card, split, count)
         if files is None:
             return self._known_hash(card, split, count)
-        found, representation = hash_of_first(card, files[0], files[1:], count), representation_of(card)
+        content_hash, representation = hash_of_first(card, files[0], files[1:], count), representation_of(card)
         return (
-            found if representation is None else represented_hash(found, representation.name, representation.version)
+            content_hash
+            if representation is None
+            else represented_hash(content_hash, representation.name, representation.version)
         ), HERE
 
     def is_here(self, card: Card, split: str, count: int) -> bool:

@@ -69,11 +69,11 @@ def scores_of_code(
 
 def _scored(task: Task, folder: Path, name: str, split: GraphDataset, stated: str | None) -> tuple[Score, str]:
     """Return the score of a file that the child has written, and the hash of the file."""
-    found = task.find_predictions(folder, name)
-    if found is None or found.is_symlink():
+    predictions_file = task.find_predictions(folder, name)
+    if predictions_file is None or predictions_file.is_symlink():
         raise ResultError("the code ended without predictions")
-    require_readable(found, len(split), most_array_bytes(split))
-    return task.score_file(found, split, stated)[split.split], file_sha256(found)
+    require_readable(predictions_file, len(split), most_array_bytes(split))
+    return task.score_file(predictions_file, split, stated)[split.split], file_sha256(predictions_file)
 
 
 def _write_inputs(split: GraphDataset, batches: Any, path: Path) -> None:
@@ -111,12 +111,12 @@ def _scrambled(weights: Path, scratch: Path) -> Path:
 
 def _shuffled(array: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
     """Return the numbers of an array in another order than before, where they are not all equal."""
-    found = random.permuted(array.ravel())
-    for _ in range(found.size):
-        if not np.array_equal(found, array.ravel()):
+    shuffled = random.permuted(array.ravel())
+    for _ in range(shuffled.size):
+        if not np.array_equal(shuffled, array.ravel()):
             break
-        found = np.roll(found, 1)
-    return found.reshape(array.shape)
+        shuffled = np.roll(shuffled, 1)
+    return shuffled.reshape(array.shape)
 
 
 def numbers_in(weights: Path) -> int:

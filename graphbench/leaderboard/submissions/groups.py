@@ -262,8 +262,8 @@ def _compare_budgets(entry: SubmittedDataset, stated: StatedBudget) -> None:
 
 def _check_notes(entry: SubmittedDataset, notes: str | None) -> None:
     """Remark on records that repeat an earlier description of the model."""
-    own = [record for record in entry.records if record.config.get("kind") == OWN_MODEL and record.notes]
-    old = [record.seed for record in own if record.notes != notes]
+    noted_records = [record for record in entry.records if record.config.get("kind") == OWN_MODEL and record.notes]
+    old = [record.seed for record in noted_records if record.notes != notes]
     if notes is not None and old:
         entry.add(
             Level.REMARK,

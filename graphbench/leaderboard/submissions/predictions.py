@@ -66,10 +66,10 @@ def require_data(card: Card, split: str, limit: int | None, data: CanonicalData)
     """
     from graphbench.data.build.limits import apply_limit
 
-    own, most = apply_limit(card, limit)
-    count = own.split(split).count
+    limited_card, most = apply_limit(card, limit)
+    count = limited_card.split(split).count
     count = min(count, most) if isinstance(most, int) else count
-    if not data.generate and not data.is_here(own, split, count):
+    if not data.generate and not data.is_here(limited_card, split, count):
         raise MissingData(
             f"{split} of {card.address} is not in {data.root}, so the predictions are not scored; add --generate, "
             f"or run `graphbench generate {card.address} --splits {split}` first"
@@ -136,9 +136,11 @@ def score_folder(
             split = splits[name]
             task.require_labels(split)
             require_readable(file, len(split), most_array_bytes(split))
-            own = _score_file(task, file, split, stated.scores)
-            scored.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
-            scored.scores |= own
+            file_scores = _score_file(task, file, split, stated.scores)
+            scored.warnings += [
+                f"{name}: {n:,} answers are wrong: {why}" for why, n in file_scores[name].failures.items()
+            ]
+            scored.scores |= file_scores
             scored.used[name] = split
     return scored
 

@@ -64,8 +64,8 @@ def read_submitted(path: Path) -> SubmittedRecord:
 
 def _require_numbers(scores: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse scores that are no numbers of JSON, such as texts, though they could be read as such."""
-    for split, own in scores.items():
-        for metric, value in own.items():
+    for split, split_scores in scores.items():
+        for metric, value in split_scores.items():
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ResultError(f"{metric} of {split} is {value!r:.40}, which is no number")
 
@@ -242,11 +242,11 @@ def _check_hash(
             name,
         )
         return
-    found = data.hash_of(card, split, count)
-    if found is None:
+    hash_and_place = data.hash_of(card, split, count)
+    if hash_and_place is None:
         entry.hashes.setdefault(split, "")
         return
-    known, where = found
+    known, where = hash_and_place
     entry.hashes[split] = where
     if stated != known:
         entry.add(

@@ -178,17 +178,17 @@ def rehearse(
     made = seal_of(place, datetime.now(UTC))
     where = default_root() if root is None else checked_path("root", root)
     entry = _Entry(place, made, "rehearsal", where, samples, workers, MOST_SECONDS, limits or IsolationLimits(), False)
-    found = []
+    run_scores = []
     for dataset, seed, weights in entry.runs():
         card = card_of(dataset)
         if entry.why_impossible(card):
             continue
         try:
-            found.append((dataset, seed, entry.known_score(card, weights).primary))
+            run_scores.append((dataset, seed, entry.known_score(card, weights).primary))
         except GraphBenchError as error:
             words = str(error).replace(AS_LOGITS, f"write `scores: logit` below {dataset} in {DESCRIPTION}")
             raise ResultError(f"seed {seed} of {dataset} does not answer: {words}") from error
-    return found
+    return run_scores
 
 
 @dataclass(frozen=True)
@@ -337,17 +337,17 @@ class _Entry:
         Of the author's record, only what the weights show is kept of scores: the score on the test split, computed
         here. The costs stay as stated.
         """
-        own = self._own_record(card, seed)
-        if own is None:
+        author_record = self._own_record(card, seed)
+        if author_record is None:
             return self._record_of_weights(card, seed, weights, scores.known, split)
-        stated = own.scores.get(SPLIT, {}).get(scores.known.primary_name)
+        stated = author_record.scores.get(SPLIT, {}).get(scores.known.primary_name)
         if stated is None:
             raise ResultError(f"the record of seed {seed} has no {scores.known.primary_name} on {SPLIT}")
-        same_samples = own.graphs_scored.get(SPLIT) == scores.known.graphs
+        same_samples = author_record.graphs_scored.get(SPLIT) == scores.known.graphs
         agrees = (
             math.isclose(stated, scores.known.primary, rel_tol=_SAME, abs_tol=1e-6)
             if same_samples
-            else not are_apart(stated, scores.known, own.replicates.get(SPLIT, []))
+            else not are_apart(stated, scores.known, author_record.replicates.get(SPLIT, []))
         )
         if not agrees:
             raise ResultError(
@@ -361,11 +361,11 @@ class _Entry:
             "replicates": replicates_of({SPLIT: score}),
             "scores_stated": (),
             "predictions": {},
-            "data_hashes": {**own.data_hashes, SPLIT: split.content_hash},
+            "data_hashes": {**author_record.data_hashes, SPLIT: split.content_hash},
         }
         if weights is not None:
             computed |= {"deterministic": False, "parameters": self._parameters(card, weights)}
-        return own.model_copy(update=computed)
+        return author_record.model_copy(update=computed)
 
     def _parameters(self, card: Card, weights: Path) -> int:
         """Return the number of trained numbers: of a model of this package, or of all tensors that code is given."""
@@ -447,12 +447,12 @@ def _earlier(
     dataset: str, seed: int, record: RunRecord, sealed: Seal, known: Sequence[RunRecord]
 ) -> tuple[EarlierSeal, ...]:
     """Return the sealed draws that earlier entries of the same model were scored on, the oldest first."""
-    found: list[EarlierSeal] = []
+    earlier_seals: list[EarlierSeal] = []
     for other in known:
         before = other.verification
         if before is None or (other.dataset, other.model, other.seed) != (dataset, record.model, seed):
             continue
-        found += before.earlier
+        earlier_seals += before.earlier
         if before.commitment != sealed.commitment:
-            found.append(EarlierSeal(commitment=before.commitment, beacon=before.beacon, score=before.score))
-    return tuple(dict.fromkeys(found))
+            earlier_seals.append(EarlierSeal(commitment=before.commitment, beacon=before.beacon, score=before.score))
+    return tuple(dict.fromkeys(earlier_seals))

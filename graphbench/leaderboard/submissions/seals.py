@@ -67,16 +67,18 @@ class Seal(StrictModel):
 
     def differences(self, other: Seal) -> list[str]:
         """Return in words what another seal of the same folder has otherwise, dates aside."""
-        found = []
+        differences = []
         for name in ("model", "authors", "description", "weights", "code", "data"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if isinstance(mine, Mapping):
-                for key in sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)):
-                    what = "was added" if key not in mine else "is missing" if key not in theirs else "was changed"
-                    found.append(f"{key} {what}" if name != "data" else f"the data of {key} {what}")
-            elif mine != theirs:
-                found.append(f"{DESCRIPTION if name == 'description' else name} was changed")
-        return found
+            value, other_value = getattr(self, name), getattr(other, name)
+            if isinstance(value, Mapping):
+                for key in sorted(key for key in {*value, *other_value} if value.get(key) != other_value.get(key)):
+                    what = (
+                        "was added" if key not in value else "is missing" if key not in other_value else "was changed"
+                    )
+                    differences.append(f"{key} {what}" if name != "data" else f"the data of {key} {what}")
+            elif value != other_value:
+                differences.append(f"{DESCRIPTION if name == 'description' else name} was changed")
+        return differences
 
 
 def seal(folder: str | os.PathLike[str]) -> tuple[Seal, Path]:
@@ -155,17 +157,17 @@ def read_seal(folder: Path) -> Seal:
         if not isinstance(content, dict):
             raise ValueError("it holds no keys")
         stated = content.pop(_COMMITMENT, None)
-        found = Seal.model_validate(content)
+        stored_seal = Seal.model_validate(content)
     except ValidationError as error:
         raise ResultError(f"{path}: {explain(error, Seal)}") from error
     except (OSError, ValueError) as error:
         raise ResultError(f"{path} cannot be read: {error}") from error
-    if stated != found.commitment:
+    if stated != stored_seal.commitment:
         raise ResultError(
             f"{path} was changed after the entry was sealed: its commitment is {stated!r:.80}, and its content has "
-            f"{found.commitment}; restore the file"
+            f"{stored_seal.commitment}; restore the file"
         )
-    return found
+    return stored_seal
 
 
 def require_unchanged(folder: Path, sealed: Seal) -> None:
@@ -241,8 +243,8 @@ def _require_weights(contents: Contents) -> None:
             damage_named(name, ResultError, "write it with safetensors.torch.save_file"),
             safe_open(file.path, framework="pt") as tensors,
         ):
-            found = ((key, tensors.get_tensor(key)) for key in tensors.keys())  # noqa: SIM118
-            wrong = next((key for key, tensor in found if not bool(tensor.isfinite().all())), None)
+            named_tensors = ((key, tensors.get_tensor(key)) for key in tensors.keys())  # noqa: SIM118
+            wrong = next((key for key, tensor in named_tensors if not bool(tensor.isfinite().all())), None)
         if wrong is not None:
             raise ResultError(f"{name} holds values that are not finite in {wrong!r}; give the weights of a good run")
 

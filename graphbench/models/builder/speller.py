@@ -90,12 +90,12 @@ class SpellerModel(TaskModel):
             costs = self.tokenizer.costs(texts, best)
             for number in range(1, self.config.samples):
                 further = self._structures(texts, number)
-                own = self.tokenizer.costs(texts, further)
+                further_costs = self.tokenizer.costs(texts, further)
                 best = [
                     new if cost < least else old
-                    for new, old, cost, least in zip(further, best, own, costs, strict=True)
+                    for new, old, cost, least in zip(further, best, further_costs, costs, strict=True)
                 ]
-                costs = np.minimum(costs, own)
+                costs = np.minimum(costs, further_costs)
         return {"answers": best}
 
     def _structures(self, texts: Sequence[str], number: int) -> list[Any]:

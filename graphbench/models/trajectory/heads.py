@@ -50,15 +50,15 @@ class TaskHeads(nn.Module):
 
     def parts(self) -> list[Part]:
         """Return the encoders of inputs and of hints, and the decoder of every feature."""
-        found = [
+        parts = [
             Part("encoders", named_by(encoder.features, "encoder"), encoder)
             for encoder in (self.input_encoder, self.hint_encoder)
         ]
         for decoders in (self.hint_decoders, self.output_decoders):
             for feature in decoders.decoded:
                 module = decoders.decoders[module_key(feature.name)]
-                found.append(Part("decoders", named_by([feature], "decoder"), module))
-        return found
+                parts.append(Part("decoders", named_by([feature], "decoder"), module))
+        return parts
 
     def encoders(self) -> dict[Location, tuple[Tensor, Tensor]]:
         """Return the encoders of inputs and hints side by side: weights ``[h, F]`` and biases ``[h]`` by location.

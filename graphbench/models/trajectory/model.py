@@ -159,13 +159,13 @@ class TrajectoryModel(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the processor, with the gate of its history, and the encoders and decoders of all algorithms."""
-        found = [Part("processor", f"processor {self.config.processor}", self.processor)]
+        parts = [Part("processor", f"processor {self.config.processor}", self.processor)]
         if self.history is not None:
-            found.append(Part("processor", "gate of the history", self.history))
+            parts.append(Part("processor", "gate of the history", self.history))
         heads: Any
         for heads in self.heads.values():
-            found += heads.parts()
-        return distinct(found)
+            parts += heads.parts()
+        return distinct(parts)
 
     def _new_heads(self, id_: str, task: TaskFeatures) -> TaskHeads:
         messages = self.processor.makes_messages

@@ -97,7 +97,9 @@ def differences_from_record(file: WeightsFile, id_: str, record: RunRecord) -> I
         ),
     }
     yield from (
-        f"{name} is {ours}, and {theirs} in the record" for name, (ours, theirs) in pairs.items() if ours != theirs
+        f"{name} is {file_value}, and {record_value} in the record"
+        for name, (file_value, record_value) in pairs.items()
+        if file_value != record_value
     )
     if changed := differing_configs(config, record.config):
         yield f"the record has another configuration: {in_words(changed)}"

@@ -73,12 +73,13 @@ def require_kept(record: RunRecord, results: Path) -> None:
         )
     kept = read_record(path)
     for split in (name for name in record.scores if name in kept.scores):
-        theirs, ours = repeatable_scores(kept.scores[split]), repeatable_scores(record.scores[split])
-        for name in (name for name in ours if name in theirs):
-            if not agree(theirs[name], ours[name]):
+        kept_scores, run_scores = repeatable_scores(kept.scores[split]), repeatable_scores(record.scores[split])
+        for name in (name for name in run_scores if name in kept_scores):
+            if not agree(kept_scores[name], run_scores[name]):
                 raise ResultError(
-                    f"the run has {name} {ours[name]:g} on {split} of {record.dataset}, and {path} has "
-                    f"{theirs[name]:g}: the record is of another run; replace the record, or give the folder of its run"
+                    f"the run has {name} {run_scores[name]:g} on {split} of {record.dataset}, and {path} "
+                    f"has {kept_scores[name]:g}: the record is of another run; replace the record, or give the folder "
+                    "of its run"
                 )
 
 

@@ -142,9 +142,9 @@ def expected_notes(history: History, expected: Expected) -> list[str]:
     measured = next(iter(measured_references(expected.card, expected.split)), None)
     if measured is not None and expected.references is None:
         noun = task_of(expected.card).samples
-        theirs = samples_text(measured.samples, noun, expected.samples)
+        reference_samples = samples_text(measured.samples, noun, expected.samples)
         notes.append(
-            f"Trivial predictors and solvers were scored on {theirs} of the split, this run on "
+            f"Trivial predictors and solvers were scored on {reference_samples} of the split, this run on "
             f"{samples_text(expected.samples, noun)}: these scores are not comparable."
         )
     return [*notes, *(f"{note.rstrip('.')}." for note in notes_on(expected.published))]

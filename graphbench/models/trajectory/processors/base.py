@@ -72,11 +72,12 @@ class Step:
         pairs = PairVectors(
             pick(chosen, self.pairs.columns, other.pairs.columns), self.pairs.weight, self.pairs.bias, self.pairs.made
         )
-        mine, theirs = self._nodes, other._nodes
+        step_nodes, other_nodes = self._nodes, other._nodes
         nodes: Tensor | NodeVectors
-        if isinstance(mine, NodeVectors) and isinstance(theirs, NodeVectors):
-            columns, states = pick(chosen, mine.columns, theirs.columns), pick(chosen, mine.states, theirs.states)
-            nodes = NodeVectors(columns, mine.weight, mine.bias, states, mine.made)
+        if isinstance(step_nodes, NodeVectors) and isinstance(other_nodes, NodeVectors):
+            columns = pick(chosen, step_nodes.columns, other_nodes.columns)
+            states = pick(chosen, step_nodes.states, other_nodes.states)
+            nodes = NodeVectors(columns, step_nodes.weight, step_nodes.bias, states, step_nodes.made)
         else:
             nodes = pick(chosen, self.nodes, other.nodes)
         neighbours = pick(chosen, self.neighbours, other.neighbours)
