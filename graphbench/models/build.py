@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.catalog.links import PAIRS, QUERIES
-from graphbench.core.errors import ConfigError
+from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
@@ -92,6 +92,7 @@ class Model(TaskModel):
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
         inputs = _inputs_read(config, features)
+        self.single_marks = [f for f in inputs if f.kind is Kind.MASK_ONE and f.location is Location.NODE]
         _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
@@ -197,6 +198,9 @@ class Model(TaskModel):
             generator: Draws the random numbers of a training step, where the processor reads any.
             training: Whether random numbers are drawn anew.
             processor: As in :meth:`forward`.
+
+        Raises:
+            ArgumentError: If an input that marks one node of every graph marks none or several; not in training.
         """
         if batch.edge_index.device.type != "cpu":
             return batch
@@ -206,6 +210,8 @@ class Model(TaskModel):
         if not anew and made is not None and made[0] is self and made[1] is batch.edge_index:
             return made[2] if PAIRS not in batch else self._with_pairs_of(made[2], batch)
         layout = Layout.of(batch, self.directed)
+        if not training:
+            _require_one_mark(self.single_marks, batch, layout)
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         prepared = copy.copy(batch)
         prepared.__dict__.pop(_PREPARED, None)
@@ -475,6 +481,23 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
 def processor_part(config: ModelConfig, processor: nn.Module) -> Part:
     """Return the processor of a model of graphs as a part."""
     return Part("processor", f"processor {config.processor}", processor)
+
+
+def _require_one_mark(marks: Sequence[Feature], batch: Data, layout: Layout) -> None:
+    """Raise an error if an input that marks one node of every graph marks none or several of one.
+
+    Raises:
+        ArgumentError: With the input, the graph and the number of its marks.
+    """
+    for feature in marks:
+        counts = segment_sum(feature_values(batch, feature).reshape(-1, 1).float(), layout.graph, layout.num_graphs)
+        wrong = (counts.squeeze(1) != 1).nonzero()
+        if len(wrong):
+            first = int(wrong[0])
+            raise ArgumentError(
+                f"the input {feature.name!r} marks {counts[first].item():g} nodes of graph {first}; mark exactly one "
+                "node of every graph"
+            )
 
 
 def _warn_of_one_size(sizes: Tensor) -> None:

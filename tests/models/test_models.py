@@ -327,3 +327,16 @@ def test_outputs_of_graphs_read_the_size_where_they_are_asked_to() -> None:
     assert "graph_size" not in ModelConfig(**settings).model_dump()
     with pytest.raises(ConfigError, match=r"graph_size adds the size of a graph .* but pooling is sum"):
         build_model(ModelConfig(**settings, graph_size=True, pooling="sum"), features, directed=False)
+
+
+def test_a_graph_without_its_one_marked_node_or_with_several_is_refused() -> None:
+    batch = random_batch("flow")
+    (name, *_) = [f.name for f in features_of("flow") if f.type_name == "mask_one"]
+    model = small_model("gin", "flow").eval()
+    model.prepare(batch)
+    for marks in (0, 2):
+        wrong = batch.clone()
+        wrong[name][wrong.batch == 1] = 0
+        wrong[name][wrong.ptr[1] : wrong.ptr[1] + marks] = 1
+        with pytest.raises(ArgumentError, match=f"the input '{name}' marks {marks} nodes of graph 1; mark exactly one"):
+            model.prepare(wrong)
