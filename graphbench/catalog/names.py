@@ -238,5 +238,6 @@ def card(name: str) -> Card:
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:
-        raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({', '.join(ids[:3])}, ...); name one")
+        listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+        raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({listed}); name one")
     return catalog().card(ids[0])

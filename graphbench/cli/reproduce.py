@@ -64,6 +64,7 @@ def reproduce(
 
     Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10`
     """
+    from graphbench.records.files import matches
     from graphbench.verification.repeat import reproduce as train_again
     from graphbench.verification.repeat import rescore
     from graphbench.verification.reproduction import save_reproduction
@@ -73,12 +74,16 @@ def reproduce(
             "name a dataset or a file of a record, or give --under MINUTES for all records of short runs",
             param_hint="ROWS",
         )
-    chosen = _chosen(rows or [], records, model, seed, under, weights)
+    named = _named(rows or [], records, weights)
+    chosen = [
+        row
+        for row in named
+        if (model is None or matches(row.record.model, model))
+        and (seed is None or row.record.seed in seed)
+        and (under is None or _minutes(row) < under)
+    ]
     if not chosen:
-        listed = (
-            "`graphbench weights list` lists the ones with weights" if weights else "`graphbench results` lists all"
-        )
-        raise ConfigError(f"no record fits; {listed}")
+        raise ConfigError(_why_none(named, weights))
     if dry_run:
         _print_chosen(chosen, as_json)
         return
@@ -103,18 +108,25 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _chosen(
-    names: Sequence[str],
-    folder: Path | None,
-    models: Sequence[str] | None,
-    seeds: Sequence[int] | None,
-    under: float | None,
-    weights: bool,
-) -> list[Row]:
-    """Return the records that arguments and options choose, each once; ``weights`` asks for records with weights."""
+def _why_none(named: Sequence[Row], weights: bool) -> str:
+    """Return why no record is left, with the models and seeds that there are."""
+    from graphbench.core.words import counted
+
+    if not named:
+        listed = "weights list` lists the ones with weights" if weights else "results` lists all"
+        return f"no record fits; `graphbench {listed}"
+    models, seeds = sorted({row.record.model for row in named}), sorted({row.record.seed for row in named})
+    return (
+        f"no record fits --model, --seed and --under; without them {counted(len(named), 'record')} would, of "
+        f"{', '.join(models)}, with the seeds {', '.join(map(str, seeds))}"
+    )
+
+
+def _named(names: Sequence[str], folder: Path | None, weights: bool) -> list[Row]:
+    """Return the records that the arguments name, each once; ``weights`` asks for records with weights."""
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.runs import is_chosen
-    from graphbench.records.files import matches, read_record, results_dir, stored_records
+    from graphbench.records.files import read_record, results_dir, stored_records
     from graphbench.verification.repeat import rows_with_weights
     from graphbench.verification.reproduction import rows_of_records
 
@@ -127,14 +139,7 @@ def _chosen(
         known = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]
         rows += [row for row in rows_of_records(known) if datasets is None or is_chosen(row.record.dataset, datasets)]
     stored = rows_with_weights(rows) if weights else rows
-    unique = {row.path: row for row in stored}
-    return [
-        row
-        for row in unique.values()
-        if (models is None or matches(row.record.model, models))
-        and (seeds is None or row.record.seed in seeds)
-        and (under is None or _minutes(row) < under)
-    ]
+    return list({row.path: row for row in stored}.values())
 
 
 def _minutes(row: Row) -> float:
