@@ -96,3 +96,14 @@ def test_a_model_without_weights_fails_and_a_trained_one_does_not(monkeypatch):
             parameter.zero_()
     monkeypatch.setattr(attacks, "_model", lambda task: model)
     assert not attacks.attack("mst", kind, 1).ours > 0.7
+
+
+def test_matched_weight_drops_the_lighter_of_two_edges_at_a_node():
+    path = nx.Graph()
+    path.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 3.0), (2, 3, 2.0), (4, 5, 1.0)])
+    case = attacks._matching(path)
+    everything = np.ones_like(case.label)
+    none = np.zeros_like(case.label)
+    assert attacks.matched_weight([case.label, case.rule], [case, case]) == pytest.approx((1 + 4 / 5) / 2)
+    assert attacks.matched_weight([everything, none], [case, case]) == pytest.approx((4 / 5 + 0) / 2)
+    assert attacks.exact([case.label, case.rule, everything], [case] * 3) == pytest.approx(1 / 3)
