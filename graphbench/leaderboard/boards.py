@@ -23,6 +23,7 @@ from graphbench.reports.ood import known_cards, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
 from graphbench.tasks.registry import task_of
+from graphbench.training.config import draws_seen
 from graphbench.verification.reproduction import repeated_runs
 
 if TYPE_CHECKING:
@@ -252,6 +253,7 @@ def _why_unranked(sample: Sample, needed: bool) -> Unranked:
 def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric, needed: bool) -> Row:
     first, model_rank = entry.records[0], ranking.ranks[i]
     draws = {record.data_seed for record in entry.records}
+    own_model = first.config.get("kind") == OWN_MODEL
     return Row(
         label=label,
         model=first.model,
@@ -279,7 +281,8 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         sealed=tuple(record.verification.score for record in entry.records if record.verification is not None),
         algorithm=any(record.verification.algorithm for record in entry.records if record.verification is not None),
         in_steps=any(record.steps for record in entry.records),
-        own_model=first.config.get("kind") == OWN_MODEL,
+        own_model=own_model,
+        blind=own_model or not draws & set(draws_seen(first.dataset, first.model)),
     )
 
 

@@ -106,6 +106,7 @@ class Row:
         cost: The cost of training and prediction.
         versions: Versions of graphbench that wrote the records.
         notes: Remarks of the records.
+        blind: Whether the test split had no part in the choice of the settings, by ``seen`` in the configuration's file.
     """
 
     label: str
@@ -137,6 +138,7 @@ class Row:
     algorithm: bool = False
     in_steps: bool = False
     own_model: bool = False
+    blind: bool = True
 
 
 @dataclass(frozen=True, slots=True)

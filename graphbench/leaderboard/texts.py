@@ -161,13 +161,14 @@ def seeds_text(row: Row) -> str:
 
 
 def source_text(row: Row) -> str:
-    """Return where the scores of a row are from, such as ``stated; 1 of 3 recomputed``, with sealed scores."""
+    """Return where the scores of a row are from, such as ``stated; 1 of 3 recomputed``, and whether they are blind."""
     better = [source for source in row.sources if source != row.provenance]
     some = [f"{better.count(source)} of {len(row.sources)} {source}" for source in dict.fromkeys(better)]
     sealed = ", ".join(map(number, row.sealed[:_MOST_SEEDS]))
     draws = [f"{sealed} on {'a sealed draw' if len(row.sealed) == 1 else 'sealed draws'}"] if row.sealed else []
     named = f"{row.provenance}, an algorithm" if row.algorithm else row.provenance
-    return "; ".join([named, *some, *draws])
+    seen = [] if row.blind else ["settings chosen by this split"]
+    return "; ".join([named, *some, *draws, *seen])
 
 
 def _some_seeds(seeds: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,6 +127,7 @@ class _File(_Task):
     source: str | dict[str, Any] = ""
     tasks: dict[str, _Task] = Field(default_factory=dict)
     parameters: dict[str, float] = Field(default_factory=dict)
+    seen: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     default: bool = False
 
 
@@ -156,6 +158,23 @@ def default_model(domain: str) -> str:
 def list_configs(domain: str | None = None) -> list[str]:
     """Return the model configurations of the package and of plug-ins, as ``<domain>/<model>``, sorted."""
     return list(data_files("baselines", domain, NOT_MODELS))
+
+
+@cache
+def draws_seen(dataset: str, model: str) -> tuple[int, ...]:
+    """Return the draws of a dataset whose test splits had a part in the choice of a configuration's settings.
+
+    The file says so under ``seen``. Scores on these draws are not blind. No draw for models without a configuration.
+
+    Args:
+        dataset: Dataset id, with or without a task.
+        model: Name of a file in ``baselines/<domain>/``.
+    """
+    try:
+        path = _config_path(dataset.split("/")[0], model)
+        return _validated(_File, _read(path), path.name).seen.get(dataset, ())
+    except (ConfigError, UnknownModel):
+        return ()
 
 
 def load_config(

@@ -10,6 +10,7 @@ from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.texts import source_text
 from graphbench.records.files import load_records
 from graphbench.records.provenance import Verification, draw_of
+from graphbench.training.config import draws_seen
 
 from .conftest import bootstrapped
 from .conftest import make_record as toy_record
@@ -91,6 +92,17 @@ def test_the_source_of_a_row_is_the_weakest_of_its_runs():
     whole = next(iter(tables_of([verified(r, algorithm=True) for r in (first, second, third)]).boards)).rows[0]
     assert whole.provenance == "verified" and whole.algorithm
     assert source_text(whole) == "verified, an algorithm; 0.5000, 0.5000, 0.5000 on sealed draws"
+
+
+def test_a_row_whose_settings_were_chosen_by_the_split_says_so():
+    dataset = "clutrr/gen_23"
+    assert draws_seen(dataset, "epignn") == (0, 1) and draws_seen(dataset, "gat") == draws_seen(dataset, "mine") == ()
+    records = [make_record(0, dataset=dataset, model=name) for name in ("epignn", "gat")]
+    renamed = [record.model_copy(update={"scores": {"test": {"accuracy": 0.9}}}) for record in records]
+    rows = {row.model: row for board in leaderboard_of(renamed).boards for row in board.rows}
+    assert not rows["epignn"].blind and rows["gat"].blind
+    assert source_text(rows["epignn"]) == "stated; settings chosen by this split"
+    assert source_text(rows["gat"]) == "stated"
 
 
 def test_a_repetition_of_another_run_of_the_name_does_not_count():
