@@ -106,7 +106,7 @@ class Row:
         cost: The cost of training and prediction.
         versions: Versions of graphbench that wrote the records.
         notes: Remarks of the records.
-        blind: Whether the test split had no part in the choice of the settings, by ``seen`` in the configuration's file.
+        blind: Whether the test split had no part in the choice of the settings, by ``seen`` in its file.
     """
 
     label: str
