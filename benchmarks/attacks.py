@@ -7,7 +7,7 @@ without learned weights exists, its score stands beside the model's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -121,13 +121,17 @@ def _bridges(graph: nx.Graph) -> Case:
 def _matching(graph: nx.Graph) -> Case:
     """The rule: the greedy matching, heaviest edge first."""
     best = {frozenset(edge) for edge in nx.max_weight_matching(graph)}
-    greedy: set[frozenset[int]] = set()
-    taken: set[int] = set()
-    for u, v, _ in sorted(graph.edges(data="weight"), key=lambda edge: -edge[2]):
-        if not taken & {u, v}:
-            taken |= {u, v}
-            greedy.add(frozenset((u, v)))
+    greedy = {frozenset((u, v)) for u, v, _ in _heaviest_first(graph.edges(data="weight"))}
     return _edges_case(graph, best, greedy)
+
+
+def _heaviest_first(edges: Iterable[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:
+    """Yield the edges of the greedy matching: the heaviest one first, and none at a node that has one."""
+    matched: set[int] = set()
+    for u, v, weight in sorted(edges, key=lambda edge: -edge[2]):
+        if matched.isdisjoint((u, v)):
+            matched |= {u, v}
+            yield u, v, weight
 
 
 def _steiner(graph: nx.Graph, rng: Rng) -> Case:
@@ -343,13 +347,9 @@ def matched_weight(answers: list[np.ndarray], cases: list[Case]) -> float:
     """Return the mean weight of matchings relative to the largest; of edges at one node only the heaviest counts."""
     shares = []
     for given, case in zip(answers, cases, strict=True):
-        weights, arcs = case.data.weight.numpy(), case.data.edge_index.T.tolist()
-        chosen = np.flatnonzero(given)
-        total, taken = 0.0, set[int]()
-        for arc in chosen[np.argsort(-weights[chosen], kind="stable")].tolist():
-            if taken.isdisjoint(arcs[arc]):
-                taken.update(arcs[arc])
-                total += float(weights[arc])
+        weights, arcs = case.data.weight.numpy(), case.data.edge_index.T.numpy()
+        chosen = zip(*arcs[given].T.tolist(), weights[given].tolist(), strict=True)
+        total = sum(weight for *_, weight in _heaviest_first(chosen))
         shares.append(2 * total / float(weights[case.label].sum()))
     return float(np.mean(shares))
 

@@ -168,6 +168,11 @@ class HasFeatures(Protocol):
         """The features, in order."""
 
 
+def node_marks(features: Iterable[Feature]) -> tuple[Feature, ...]:
+    """Return the inputs that mark one node of every graph."""
+    return tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
+
+
 class FeatureSelection:
     """The features of each stage, for classes with an attribute ``features``."""
 

@@ -14,6 +14,7 @@ from graphbench.catalog.resources import OWN, DataFolder, data_folders
 from graphbench.core.errors import ArgumentError, CardError, UnknownDataset
 from graphbench.core.plugins import BUILT_IN, about_broken, blaming
 from graphbench.core.suggestions import did_you_mean, nearest
+from graphbench.core.words import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -238,6 +239,5 @@ def card(name: str) -> Card:
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:
-        listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
-        raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({listed}); name one")
+        raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({first_of(ids, 3)}); name one")
     return catalog().card(ids[0])

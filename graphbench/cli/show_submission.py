@@ -12,7 +12,7 @@ from rich.text import Text
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table
 from graphbench.cli.show_scores import score_text
 from graphbench.core.untrusted import shown
-from graphbench.core.words import counted
+from graphbench.core.words import counted, first_of
 from graphbench.leaderboard.submissions import (
     Finding,
     Level,
@@ -146,7 +146,7 @@ def _seeds(seeds: Sequence[int]) -> str:
     """Return seeds as text: ``0-2`` where they follow each other."""
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]}-{seeds[-1]}"
-    return ", ".join(map(str, seeds[:_MOST_NAMES])) + (", ..." if len(seeds) > _MOST_NAMES else "") or "-"
+    return first_of(seeds, _MOST_NAMES) or "-"
 
 
 def _score(entry: SubmittedDataset) -> str:

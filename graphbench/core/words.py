@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _THOUSAND = 1e3
 
 
@@ -9,6 +11,11 @@ def counted(count: object, noun: str, plural: str = "") -> str:
     """Return a number with its noun: ``1 seed``, ``2,000 seeds``; ``plural`` is for nouns that take no ``s``."""
     text = f"{count:,}" if isinstance(count, int) else str(count)
     return f"{text} {noun}" if count == 1 else f"{text} {plural or noun + 's'}"
+
+
+def first_of(items: Sequence[object], most: int) -> str:
+    """Return the first items as text, with dots where there are more: ``3, 17, ...``."""
+    return ", ".join(map(str, items[:most])) + (", ..." if len(items) > most else "")
 
 
 def seed_text(seed: int, data_seed: int) -> str:

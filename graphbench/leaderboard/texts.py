@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from graphbench.core.words import counted, duration
+from graphbench.core.words import counted, duration, first_of
 from graphbench.leaderboard.model import TEST, Board, Cost, Group, GroupRow, Leaderboard, Reference, Row
 from graphbench.leaderboard.statistics import STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
@@ -156,8 +156,8 @@ def seeds_text(row: Row) -> str:
     """Return how many seeds, and which, such as ``3 (0, 1, 2)``, with the seeds of copied runs that were dropped."""
     if row.deterministic:
         return "deterministic"
-    dropped = f"; dropped as copies: {_some_seeds(row.copies)}" if row.copies else ""
-    return f"{len(row.seeds)} ({_some_seeds(row.seeds)}){dropped}"
+    dropped = f"; dropped as copies: {first_of(row.copies, _MOST_SEEDS)}" if row.copies else ""
+    return f"{len(row.seeds)} ({first_of(row.seeds, _MOST_SEEDS)}){dropped}"
 
 
 def source_text(row: Row) -> str:
@@ -169,10 +169,6 @@ def source_text(row: Row) -> str:
     named = f"{row.provenance}, an algorithm" if row.algorithm else row.provenance
     seen = [] if row.blind else ["settings chosen by this split"]
     return "; ".join([named, *some, *draws, *seen])
-
-
-def _some_seeds(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds[:_MOST_SEEDS])) + (", ..." if len(seeds) > _MOST_SEEDS else "")
 
 
 def against_text(row: Row, board: Board) -> str:

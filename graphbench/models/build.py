@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.features import Feature, Kind, Location, Stage, node_marks, select
 from graphbench.catalog.links import PAIRS, QUERIES
 from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.data.arrays.link_heuristics import Heuristics
@@ -92,7 +92,7 @@ class Model(TaskModel):
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
         inputs = _inputs_read(config, features)
-        self.single_marks = [f for f in inputs if f.kind is Kind.MASK_ONE and f.location is Location.NODE]
+        self.single_marks = node_marks(inputs)
         _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
@@ -457,7 +457,7 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
     """Return the inputs that mark the nodes of a query; none if the readout does not read them."""
     if readout == "pooled":
         return ()
-    marks = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
+    marks = node_marks(features)
     if not marks:
         raise ConfigError(f"readout {readout!r} needs an input of the type mask_one, and there is none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
@@ -467,7 +467,7 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
 
 def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
     """Warn if a model ignores every input that marks the queried nodes and pools all nodes."""
-    marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
+    marks = [f.name for f in node_marks(features)]
     queries = [f.name for f in outputs if _is_of_graph(f)]
     if config.readout == "pooled" and queries and marks and set(marks) <= set(config.ignore):
         logger.warning(

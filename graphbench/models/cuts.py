@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.features import Feature, Kind, Location, Stage, node_marks, select
 from graphbench.core.errors import ConfigError
 from graphbench.models.decoders import Head
 from graphbench.models.encoders import feature_values
@@ -112,7 +112,7 @@ def _inputs_of_cuts(feature: Feature, features: Sequence[Feature]) -> tuple[Feat
             f"readout 'cut' gives one number per graph, and {feature.name!r} is {feature.type_name} at the "
             f"{feature.location}; use another readout"
         )
-    marks = [f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
+    marks = node_marks(features)
     capacities = [f for f in select(features, Stage.INPUT, Location.EDGE) if f.kind is Kind.SCALAR and f.width == 1]
     if len(marks) != 2 or len(capacities) != 1:
         raise ConfigError(

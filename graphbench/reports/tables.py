@@ -68,9 +68,8 @@ class ScoreRow:
         name: Name of the predictor.
         kind: ``trivial``, ``solver``, ``ours`` or ``published``.
         caveat: Why the row is not compared with other rows; empty if it is.
-        values: One score per metric, as text.
+        values: One score per metric, and the time of an answer where it counts, as text.
         basis: The origin of the scores: seeds and budget, a rule, or a reference to a paper.
-        time: Time to predict one sample within a batch, as text.
     """
 
     name: str
@@ -78,7 +77,6 @@ class ScoreRow:
     caveat: str
     values: tuple[str, ...]
     basis: str
-    time: str = ABSENT
 
     def apart(self, note: str) -> ScoreRow:
         """Return the row marked as standing apart, with a note on its samples; the row itself if the note is empty."""
@@ -200,15 +198,19 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     """
     names = (card.metrics.primary, *card.metrics.also)
     shown, labels = beside(card, "test", results), Labels(results)
-    rows = [row.apart(shown.reference_note) for row in measured_rows(shown.references, names, rules_of(card))]
+    timed = task_of(card).metric_beside_time is not None
+
+    def with_time(row: ScoreRow, time: str = ABSENT) -> ScoreRow:
+        return replace(row, values=(*row.values, time)) if timed else row
+
+    references = measured_rows(shown.references, names, rules_of(card))
+    rows = [with_time(row.apart(shown.reference_note)) for row in references]
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_runs_text(runs)}, {_budget(runs)}"
-        row = ScoreRow(labels[runs], "ours", runs.caveat, values, basis, _mean(runs.measure(LATENCY), _milliseconds))
-        rows.append(row.apart(shown.note(runs)))
-    rows += published_rows(scores_on_test(card, results[0].dataset), names)
-    if task_of(card).metric_beside_time is not None:
-        rows = [replace(row, values=(*row.values, row.time)) for row in rows]
+        row = ScoreRow(labels[runs], "ours", runs.caveat, values, basis).apart(shown.note(runs))
+        rows.append(with_time(row, _mean(runs.measure(LATENCY), _milliseconds)))
+    rows += map(with_time, published_rows(scores_on_test(card, results[0].dataset), names))
     return sorted(rows, key=lambda row: row.caveat.endswith(APART))
 
 

@@ -25,6 +25,7 @@ from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import atomic_path, default_mode
 from graphbench.core.untrusted import require_regular
+from graphbench.core.words import first_of
 from graphbench.training.config import RunConfig
 from graphbench.training.folders import RESTART, differing_settings, differing_weights
 
@@ -247,7 +248,7 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     if fingerprint == expected:
         return
     differing = differing_settings(path.parent, config) or differing_weights(facts.get(RUN), config)
-    changed = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
+    changed = first_of(differing, _NAMED_SETTINGS)
     raise CheckpointError(
         f"{path} belongs to another run (fingerprint {fingerprint}, this run has {expected}): "
         f"{changed or 'its data are others, by content, parameters or draw'}; "

@@ -20,6 +20,7 @@ from graphbench.core.errors import CheckpointError, ConfigError, ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.sources import Code, changed_code, code_of
 from graphbench.core.validation import StrictModel
+from graphbench.core.words import first_of
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.tabular.estimators import estimator_parameters
 from graphbench.records.earlier_names import card_in_current_names, config_in_current_names
@@ -380,7 +381,7 @@ def _described(thing: Any) -> Any:
 
 def in_words(changes: Sequence[str]) -> str:
     """Return the first changes as part of a message."""
-    return ", ".join(changes[:_NAMED_CHANGES]) + (", ..." if len(changes) > _NAMED_CHANGES else "")
+    return first_of(changes, _NAMED_CHANGES)
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -14,6 +14,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.catalog.schema import Schema
 from graphbench.core.errors import StoreError
+from graphbench.core.words import first_of
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.texts import stored_names_of
 from graphbench.data.store.content import first_graphs_hash, labelled_hash
@@ -119,7 +120,7 @@ def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed:
 
 def first_numbers(graphs: NDArray[np.int64]) -> str:
     """Return the first few numbers of graphs as text, e.g. ``3, 17, ...``."""
-    return ", ".join(map(str, graphs[:_NAMED].tolist())) + (", ..." if len(graphs) > _NAMED else "")
+    return first_of(graphs.tolist(), _NAMED)
 
 
 def _rows_of(feature: Feature, name: str, count: int) -> slice:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphbench.catalog.cards import Card
-from graphbench.core.words import counted
+from graphbench.core.words import counted, first_of
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import whole_split
 from graphbench.evaluation.score import replicates_of
@@ -77,7 +77,9 @@ def _check_seeds(entry: SubmittedDataset) -> None:
     _check_copies(entry)
     other = sorted({record.data_seed for record in entry.records} - {0})
     if other:
-        entry.add(Level.REMARK, f"runs on the draws {_some(other)} of the data, whose canonical draw is 0")
+        entry.add(
+            Level.REMARK, f"runs on the draws {first_of(other, _MOST_NAMED)} of the data, whose canonical draw is 0"
+        )
     count = len(entry.seeds)
     if count < SEEDS_FOR_INTERVAL:
         entry.add(
@@ -109,7 +111,7 @@ def _check_copies(entry: SubmittedDataset) -> None:
         entry.add(Level.REMARK, "the model is stated to be deterministic, which nothing here can confirm")
     copied = [(seed, copies[seed, draw][0]) for seed, draw in copies if (seed, draw) not in map(key_of, stated)]
     if copied:
-        pairs = _some([f"seed {seed} equals seed {original}" for seed, original in copied])
+        pairs = first_of([f"seed {seed} equals seed {original}" for seed, original in copied], _MOST_NAMED)
         entry.add(
             Level.REFUSED,
             f"runs are copies of others, with the same scores and replicates on every split: {pairs}; submit runs of "
@@ -126,7 +128,7 @@ def _check_configurations(entry: SubmittedDataset) -> None:
     keys = dict.fromkeys(key for content in contents for key in content)
     absent = object()
     differing = [key for key in keys if any(c.get(key, absent) != contents[0].get(key, absent) for c in contents)]
-    named = ", ".join(differing[:_MOST_NAMED]) + (", ..." if len(differing) > _MOST_NAMED else "")
+    named = first_of(differing, _MOST_NAMED)
     entry.add(
         Level.REFUSED,
         f"the runs have {len(hashes)} configurations, which differ in {named or 'their data'}; submit the runs of one, "
@@ -273,8 +275,4 @@ def _check_notes(entry: SubmittedDataset, notes: str | None) -> None:
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {_some(seeds)}"
-
-
-def _some(names: Sequence[object]) -> str:
-    return ", ".join(map(str, names[:_MOST_NAMED])) + (", ..." if len(names) > _MOST_NAMED else "")
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {first_of(seeds, _MOST_NAMED)}"
