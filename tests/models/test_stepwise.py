@@ -181,6 +181,46 @@ def test_training_returns_a_loss_for_every_round_with_fixed_decisions(problem):
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.network.decoders.parameters())
 
 
+def test_revised_rounds_of_training_take_a_part_of_the_solution_back(problem):
+    batch = Batch.from_data_list(graphs())
+    torch.manual_seed(0)
+    outputs = model_of(problem, unrolled=20, revised=3).train()(batch)
+    open_nodes = [int((state[problem].abs() < CERTAIN).sum()) for state in [*outputs.earlier, outputs]]
+    falling = open_nodes[:-3]
+    assert falling == sorted(falling, reverse=True)
+    assert any(later > earlier for earlier, later in zip(open_nodes[-4:], open_nodes[-3:], strict=False))
+
+
+def test_scores_of_cuts_change_their_sign_with_the_sides():
+    batch = Batch.from_data_list(graphs())
+    model = model_of("max_cut").eval()
+    started, mirrored = model._started(batch), model._started(batch)
+    sides = torch.where(torch.rand(batch.num_nodes) < 0.5, torch.randint(0, 2, (batch.num_nodes,)), -1)
+    started.state, mirrored.state = sides, torch.where(sides >= 0, 1 - sides, sides)
+    one = model._scores(started, started.undecided())
+    other = model._scores(mirrored, mirrored.undecided())
+    torch.testing.assert_close(one, -other, rtol=0, atol=1e-6)
+    assert one.abs().max() > 0
+
+
+def test_of_neighbours_in_a_cut_the_more_certain_one_decides_before_the_last_round():
+    data = data_of(nx.path_graph(5))  # the first decision is side 0 for node 1
+    for rounds_left, expected in ((2, [-1, 0, 1, -1, 1]), (1, [1, 0, 1, 1, 1])):
+        cuts = Cuts(data.edge_index, torch.zeros(5, dtype=torch.long), 1)
+        assert cuts.state.tolist() == [-1, 0, -1, -1, -1]
+        cuts.decide(cuts.undecided(), torch.tensor([0.0, 3.0, 1.0, 2.0]), rounds_left)
+        assert cuts.state[2:].tolist() == expected[2:]
+
+
+def test_of_colourings_with_equally_many_colours_the_less_equal_one_is_better():
+    batch = Batch.from_data_list([data_of(nx.empty_graph(6))] * 3)
+    colourings = Colourings(batch.edge_index, batch.batch, 3, 8)
+    colourings.state = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 1, 2]]).flatten()
+    assert colourings.values().tolist() == [-2, -2, -3]
+    merits = colourings.merits()
+    assert merits[1] > merits[0] > merits[2]
+
+
 def test_a_teacher_reveals_a_part_of_the_labels(problem):
     batch = Batch.from_data_list(graphs())
     solution = decode(problem, batch, torch.randn(batch.num_nodes).numpy()).nodes
@@ -220,7 +260,7 @@ def test_cuts_begin_with_the_node_of_the_highest_degree():
     cuts = Cuts(data.edge_index, torch.zeros(6, dtype=torch.long), 1)
     assert cuts.state.tolist() == [0, -1, -1, -1, -1, -1]
     left = cuts.undecided()
-    assert torch.allclose(cuts.inputs(left)["pull"], torch.tensor([[np.log(2.0), 0.0]] * 5).float())
+    assert torch.allclose(cuts.inputs(left)["pull"], torch.tensor([[np.log(2.0), 0.0, 2**-0.5]] * 5).float())
 
 
 def test_members_that_leave_free_their_neighbours():

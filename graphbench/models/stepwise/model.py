@@ -72,17 +72,20 @@ class StepwiseModel(TaskModel):
         if self.config.teacher == "labels":
             self._reveal_labels(started, batch)
         rounds: list[Mapping[str, Tensor]] = []
-        for number in range(self.config.unrolled):
+        deciding = self.config.unrolled
+        for number in range(deciding + self.config.revised):
+            if number >= deciding:
+                started.take_back(self._random_parts(started))
             left = started.undecided()
             if rounds and not len(left):
-                break
+                continue
             scores = self._scores(started, left)
             rounds.append({self.output.name: started.logits(left, scores)})
             if self.config.teacher == "labels":
                 break
             noise = torch.rand_like(scores).clamp(1e-6, 1 - 1e-6)
             noisy = scores.detach() - self.config.temperature * torch.log(-torch.log(noise))
-            started.decide(left, noisy, self.config.unrolled - number)
+            started.decide(left, noisy, max(1, deciding - number))
         return Decoded(rounds[-1], rounds[:-1])
 
     @torch.no_grad()
@@ -94,16 +97,16 @@ class StepwiseModel(TaskModel):
         current = self.partial(edge_index, graph, copies * layout.num_graphs, self._classes)
         self._complete(current, seeds, 0, self.config.rounds)
         best = current.copy()
+        kept = current.kept if self.config.kept is None else self.config.kept
         for repair in range(1, self.config.repairs + 1):
-            wanted = self.config.kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
+            wanted = kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
             drawn = uniform_numbers(seeds.graphs[graph], seeds.numbers, -repair)
             current.take_back(drawn > wanted[graph])
             self._complete(current, seeds, repair, self.config.repair_rounds)
-            better = current.values() >= best.values()
+            better = current.merits() >= best.merits()
             best.take(current, better)
             current.take(best, ~better)
-        values = best.values().view(copies, -1)
-        winner = values.argmax(0)
+        winner = best.merits().view(copies, -1).argmax(0)
         states = best.state.view(copies, -1).gather(0, winner[layout.graph].unsqueeze(0)).squeeze(0)
         return {self.output.name: best.final(states)}
 
@@ -127,13 +130,15 @@ class StepwiseModel(TaskModel):
         return max(1, self.network.largest_batch(dataset) // self.config.copies)
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
-        """Standardise what the network reads by partial solutions of which a random half is decided."""
+        """Standardise what the network reads by random solutions of which a random part is taken back."""
         started = self._started(batch)
-        for rounds_left in (4, 3):
+        left = started.undecided()
+        while len(left):
+            started.decide(left, torch.rand(len(left), device=left.nodes.device) - 0.5, 1)
             left = started.undecided()
-            part = self._part(started, left)
-            started.decide(left, torch.rand(len(left)), rounds_left)
-        self.network.fit_normalisation(part)
+        started.take_back(self._random_parts(started))
+        left = started.undecided()
+        self.network.fit_normalisation(self._part(left, started.inputs(left)))
 
     def parts(self) -> list[Part]:
         """Return the parts of the network."""
@@ -155,9 +160,14 @@ class StepwiseModel(TaskModel):
                 f"model.teacher is 'labels', but the training data have no {self.output.name}; set "
                 "training.task.imitation to true"
             )
+        started.reveal(solution, self._random_parts(started))
+
+    @staticmethod
+    def _random_parts(started: PartialSolutions) -> Tensor:
+        """Return random nodes of every graph, bool [N], of which each graph has another expected share."""
         graph = started.graph
         shares = torch.rand(started.num_graphs, device=graph.device)
-        started.reveal(solution, torch.rand(graph.shape, device=graph.device) < shares[graph])
+        return torch.rand(graph.shape, device=graph.device) < shares[graph]
 
     def _complete(self, current: PartialSolutions, seeds: _Seeds, attempt: int, rounds: int) -> None:
         """Decide all nodes; the first attempt of the first copy of a graph adds no noise."""
@@ -172,14 +182,20 @@ class StepwiseModel(TaskModel):
             left, number = left.narrowed(current.state[left.nodes] == current.UNDECIDED), number + 1
 
     def _scores(self, current: PartialSolutions, left: Residual) -> Tensor:
-        """Return the scores of undecided nodes, float32 [n]."""
-        scores: Tensor = self.network(self._part(current, left))[self.output.name]
+        """Return the scores of undecided nodes, float32 [n]; where decisions have a mirror image, they are odd."""
+        inputs = current.inputs(left)
+        scores = self._read(left, inputs)
+        mirrored = current.mirrored(inputs)
+        return scores if mirrored is None else (scores - self._read(left, mirrored)) / 2
+
+    def _read(self, left: Residual, inputs: Mapping[str, Tensor]) -> Tensor:
+        scores: Tensor = self.network(self._part(left, inputs))[self.output.name]
         return scores
 
-    def _part(self, current: PartialSolutions, left: Residual) -> Data:
+    def _part(self, left: Residual, inputs: Mapping[str, Tensor]) -> Data:
         """Return the undecided nodes as a batch that the network reads."""
         part = Data(edge_index=left.edge_index, batch=left.graph, ptr=left.ptr, num_nodes=len(left))
-        for name, values in current.inputs(left).items():
+        for name, values in inputs.items():
             part[name] = values
         return part
 

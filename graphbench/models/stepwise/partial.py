@@ -38,6 +38,7 @@ class PartialSolutions(ABC):
 
     Attributes:
         features: Inputs of undecided nodes that a network reads beside the graph that these nodes induce.
+        kept: Mean share of the decisions that a repair keeps, unless the model's configuration says another.
         edge_index: int64 [2, E], both directions of every edge.
         graph: int64 [N], the graph of each node.
         num_graphs: Number of graphs.
@@ -46,6 +47,7 @@ class PartialSolutions(ABC):
     """
 
     features: ClassVar[tuple[Feature, ...]] = ()
+    kept: ClassVar[float] = 0.5
     UNDECIDED: ClassVar[int] = -1
 
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
@@ -69,6 +71,10 @@ class PartialSolutions(ABC):
     def inputs(self, left: Residual) -> Mapping[str, Tensor]:
         """Return the values of :attr:`features` of the undecided nodes."""
         return {}
+
+    def mirrored(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
+        """Return the inputs for the mirror image of the decisions, with scores of the other sign, if there is one."""
+        return None
 
     def logits(self, left: Residual, scores: Tensor) -> Tensor:
         """Return the logits of all nodes: from the scores of the undecided ones, and ±``CERTAIN`` for decisions.
@@ -104,6 +110,10 @@ class PartialSolutions(ABC):
     @abstractmethod
     def values(self) -> Tensor:
         """Return the objective of every graph's decisions, int64 [G]; larger is better."""
+
+    def merits(self) -> Tensor:
+        """Return what orders whole solutions, int64 [G]: the objective, and among equal ones how promising they are."""
+        return self.values()
 
 
 class GrowingSets(PartialSolutions):
@@ -180,13 +190,14 @@ class Cliques(GrowingSets):
         self.state[~members & (joined < wanted)] = 0
 
 
-_PULL = Feature.parse("pull", ("input", "node", "scalar(2)"))
+_PULL = Feature.parse("pull", ("input", "node", "scalar(3)"))
 
 
 class Cuts(PartialSolutions):
     """Cuts: the side of a node, 0 or 1. The first decision of a graph is side 0 for a node of the highest degree."""
 
     features: ClassVar[tuple[Feature, ...]] = (_PULL,)
+    kept: ClassVar[float] = 0.9
 
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
         super().__init__(edge_index, graph, num_graphs, classes)
@@ -194,17 +205,29 @@ class Cuts(PartialSolutions):
         self.state[ranks_within(degrees.double(), graph, num_graphs) == 0] = 0
 
     def inputs(self, left: Residual) -> Mapping[str, Tensor]:
-        """Return ``pull``, float32 [n, 2]: log(1 + number) of the neighbours on side 0 and on side 1."""
+        """Return ``pull``, float32 [n, 3].
+
+        With a and b decided neighbours on side 0 and on side 1, it is log(1 + a), log(1 + b) and (a - b) / sqrt(1 + a +
+        b); the last one is about as large for nodes of any degree if their neighbours have random sides.
+        """
         tails, heads = self.edge_index
         sides = torch.stack([self.state == 0, self.state == 1], dim=1).float()
-        counts = segment_sum(sides[tails], heads, self.graph.numel())
-        return {_PULL.name: torch.log1p(counts[left.nodes])}
+        counts = segment_sum(sides[tails], heads, self.graph.numel())[left.nodes]
+        lead = (counts[:, 0] - counts[:, 1]) / (1 + counts.sum(1)).sqrt()
+        return {_PULL.name: torch.cat([torch.log1p(counts), lead.unsqueeze(1)], dim=1)}
+
+    def mirrored(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return ``pull`` with the two sides exchanged."""
+        return {_PULL.name: inputs[_PULL.name][:, [1, 0, 2]] * inputs[_PULL.name].new_tensor([1, 1, -1])}
 
     def decide(self, left: Residual, scores: Tensor, rounds_left: int) -> None:
-        """Give the nodes of the most certain scores their sides."""
-        count = occurrences(left.graph, left.num_graphs)
-        rank = ranks_within(scores.abs(), left.graph, left.num_graphs)
-        chosen = rank < torch.ceil(count / rounds_left)[left.graph]
+        """Give nodes their sides that are more certain than all undecided neighbours, and all nodes in the last round.
+
+        Neighbours that decided at once, by equal scores, would have the same side.
+        """
+        chosen = torch.ones_like(left.graph, dtype=torch.bool)
+        if rounds_left > 1:
+            chosen = _best_peaks(left, scores.abs(), chosen, 1)
         self.state[left.nodes[chosen]] = (scores[chosen] > 0).long()
 
     def reveal(self, solution: Tensor, chosen: Tensor) -> None:
@@ -238,6 +261,7 @@ class Colourings(PartialSolutions):
     """
 
     features: ClassVar[tuple[Feature, ...]] = (_OPEN,)
+    kept: ClassVar[float] = 0.8
 
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
         super().__init__(edge_index, graph, num_graphs, classes)
@@ -283,14 +307,12 @@ class Colourings(PartialSolutions):
 
     def take_back(self, chosen: Tensor) -> None:
         """Take the colours of the chosen first nodes of colours from all their nodes; the others are numbered anew."""
-        most = int(self.state.max()) + 1
-        number = torch.arange(len(self.state), device=self.state.device)
-        key = self.graph * most + self.state
-        first = number.new_full((self.num_graphs * most,), len(number)).scatter_reduce(0, key, number, "amin")
-        kept = (first < len(number)) & ~chosen[first.clamp(max=len(number) - 1)]
+        nodes, key, most = self._coloured()
+        first = nodes.new_full((self.num_graphs * most,), len(chosen)).scatter_reduce(0, key, nodes, "amin")
+        kept = (first < len(chosen)) & ~chosen[first.clamp(max=len(chosen) - 1)]
         kept = kept.view(self.num_graphs, most)
         renamed = (kept.cumsum(1) - 1).masked_fill(~kept, self.UNDECIDED)
-        self.state = renamed[self.graph, self.state]
+        self.state = self.state.index_put((nodes,), renamed.flatten()[key])
         self.colour = kept.sum(1)
         self._open_nodes()
 
@@ -299,11 +321,26 @@ class Colourings(PartialSolutions):
         most = self.state.new_full((self.num_graphs,), -1).scatter_reduce(0, self.graph, self.state, "amax")
         return -(most + 1)
 
+    def merits(self) -> Tensor:
+        """Return what orders colourings: fewer colours, then unequal ones, by the sum of the squares of their sizes.
+
+        A colour of few nodes is the next one to disappear, so this order leads to fewer colours.
+        """
+        _, key, most = self._coloured()
+        squares = occurrences(key, self.num_graphs * most).view(self.num_graphs, most).square().sum(1)
+        return self.values() * (occurrences(self.graph, self.num_graphs).square() + 1) + squares
+
     def take(self, other: Self, graphs: Tensor) -> None:
         """Take the decisions of some graphs from other colourings of the same batch."""
         super().take(other, graphs)
         self.colour = torch.where(graphs, other.colour, self.colour)
         self.open = torch.where(graphs[self.graph], other.open, self.open)
+
+    def _coloured(self) -> tuple[Tensor, Tensor, int]:
+        """Return the nodes that have colours [k], the key of the colour of each among all graphs [k], and K colours."""
+        most = max(1, int(self.state.max()) + 1)
+        nodes = (self.state != self.UNDECIDED).nonzero().squeeze(1)
+        return nodes, self.graph[nodes] * most + self.state[nodes], most
 
     def _open_nodes(self) -> None:
         """Set the open nodes; a graph with undecided nodes, of which none may have the present colour, begins the next.
