@@ -108,12 +108,12 @@ def _mean(values: NDArray[np.int64]) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def and_ratio(reference: NDArray[np.int64], generated: NDArray[np.int64]) -> NDArray[np.float64]:
+def and_ratio(reference: NDArray[Any], generated: NDArray[Any]) -> NDArray[np.float64]:
     """Return reference over generated ANDs; with 1 added to both where either is 0.
 
     Args:
-        reference: int64 ``[S]``.
-        generated: int64 ``[S]``.
+        reference: Whole numbers ``[S]``; nan where there is none, which gives nan.
+        generated: Whole numbers ``[S]``.
     """
     extra = ((reference == 0) | (generated == 0)).astype(np.int64)
     return (reference + extra) / (generated + extra)

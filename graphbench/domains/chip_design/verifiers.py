@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.verifiers import Verdict, Verifier
 from graphbench.domains.chip_design.aig import Aig, Circuits
+from graphbench.domains.chip_design.best_known import best_known
 from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
 from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
-from graphbench.domains.chip_design.scoring import score_circuits
+from graphbench.domains.chip_design.scoring import and_ratio, score_circuits
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REASONS, Submission
 from graphbench.domains.chip_design.synthesis import optimise, synthesise
@@ -29,9 +30,11 @@ def _verdict(fields: Mapping[str, Any], answers: Any) -> Verdict:
     """Return the scores of circuits; the parts of the samples are the numbers of inputs and outputs, as ``n6m1``."""
     submission = Submission.of(answers)
     scores = score_circuits(submission, *tables_of_texts(fields[TABLE]), fields[ANDS])
+    smallest = best_known().num_ands(fields[TABLE])
     return Verdict(
         {
             "quality": 100 * scores.ratios,
+            "of_best": np.where(np.isnan(smallest) | scores.correct, 100 * and_ratio(smallest, scores.ands), 0.0),
             "valid": scores.well_formed.astype(np.float64),
             "correct": scores.correct.astype(np.float64),
             "mean_ands": np.where(scores.correct, scores.ands, np.nan),
@@ -80,7 +83,7 @@ VERIFIERS: Mapping[str, Verifier] = {
         forms=FORMS,
         graph_fields=GRAPH_FIELDS,
         fields=(TABLE, ANDS),
-        metrics=("quality", "valid", "correct", "mean_ands", "mean_depth"),
+        metrics=("quality", "of_best", "valid", "correct", "mean_ands", "mean_depth"),
         endings=(".aig", ".aag"),
         verify=_verdict,
         arrays=_arrays,

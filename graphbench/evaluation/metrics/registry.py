@@ -66,8 +66,8 @@ _NAMES = {
     "graphbench.tasks.solve.metrics": "set_size cut_size num_colors cover_size clique_size satisfied_clauses ratio "
     "gap matched bound_ratio seconds_per_graph",
     "graphbench.tasks.select.metrics": "closed_gap par10 best_share regret",
-    "graphbench.tasks.generate.metrics": "quality valid correct mean_ands mean_depth met ratio_error efficiency_loss "
-    "mean_devices",
+    "graphbench.tasks.generate.metrics": "quality of_best valid correct mean_ands mean_depth met ratio_error "
+    "efficiency_loss mean_devices",
     "graphbench.tasks.forecast.metrics": "relative_mse acc",
 }
 _BUILT_IN = {name: f"{module}:METRICS[{name}]" for module, names in _NAMES.items() for name in names.split()}

@@ -93,6 +93,12 @@ _METRICS = (
         NO_FEATURE, VerdictSums, mean_of("quality"),
     ),
     Metric(
+        "of_best", True, 0, math.inf,
+        "Size of the smallest structure known over that of the answer, in percent; 0 for a wrong answer. Samples "
+        "without a known structure do not count.",
+        NO_FEATURE, VerdictSums, mean_of("of_best"),
+    ),
+    Metric(
         "valid", True, 0, 1, "Share of answers that are well-formed, right or not.",
         NO_FEATURE, VerdictSums, mean_of("valid"),
     ),

@@ -1,0 +1,109 @@
+"""Search for small circuits of the first functions of the splits of ``chip_design/aig``, and keep the smallest.
+
+``python -m benchmarks.best_known --minutes 30`` continues from ``datasets/chip_design/best_known.npz`` and writes it
+after every round; a circuit is replaced by a smaller one alone. A round builds every function with its inputs in
+another random order, every candidate of every choice played out, and improves the circuit by ABC's reference script,
+and by ``&deepsyn`` where it comes close to the smallest one. The first round also takes the circuits of all reference
+programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import cpu_seconds
+
+FUNCTIONS = 256
+"""Functions of a split, as many as the scores of the programs are measured on."""
+CLOSE = 1.04
+"""Largest ratio to the smallest circuit from which ``&deepsyn`` begins."""
+CHUNK = 128
+ROUNDS = 4
+"""Play-outs per candidate."""
+
+
+def main() -> None:
+    """Search for as long as the options say."""
+    from graphbench.catalog.resources import datasets_dir
+    from graphbench.domains.chip_design.best_known import FILE, BestKnown
+    from graphbench.domains.chip_design.synthesis import optimise
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.best_known", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0, help="processor time, after which no round begins")
+    parser.add_argument("--root", type=Path, default=None, help="folder of generated data")
+    options = parser.parse_args()
+    path = datasets_dir() / FILE
+    best = BestKnown.read(path) if path.is_file() else BestKnown({})
+    samples = functions(options.root)
+    tables = [table for table, _ in samples]
+    if missing := [sample for sample in samples if sample[0] not in best.circuits]:
+        best = with_programs(best, missing)
+        best.write(path)
+    print(f"{len(tables):,} functions with {total(best, tables):,} ANDs", flush=True)
+    started = cpu_seconds()
+    for number in count(int(time.time())):
+        if cpu_seconds() - started > 60 * options.minutes:
+            break
+        for first in range(0, len(tables), CHUNK):
+            part = tables[first : first + CHUNK]
+            circuits = optimise(built(part, number), "reference")
+            best = best.improved(part, circuits)
+            known = best.num_ands(part)
+            close = [i for i, circuit in enumerate(circuits) if circuit.num_ands <= CLOSE * known[i]]
+            better = optimise([circuits[i] for i in close], "deepsyn") if close else []
+            best = best.improved([part[i] for i in close], better) if close else best
+        best.write(path)
+        print(f"{total(best, tables):,} ANDs", flush=True)
+
+
+def functions(root: Path | None) -> list[tuple[str, str]]:
+    """Return the truth tables and the reference circuits, as text, of the first functions of the splits."""
+    from graphbench import Loader, card
+
+    names = [name for name in card("chip_design/aig:generate").all_splits if name != "train"]
+    loaded: Any = Loader("chip_design/aig:generate", root=root, limit=FUNCTIONS).load(names)
+    return [(sample.table, sample.reference) for name in names for sample in getattr(loaded, name, loaded[name])]
+
+
+def with_programs(best: Any, samples: list[tuple[str, str]]) -> Any:
+    """Return the circuits with those of all reference programs."""
+    from graphbench.domains.chip_design.verifiers import PROGRAMS, circuits_by
+
+    tables, references = [table for table, _ in samples], [reference for _, reference in samples]
+    for program in PROGRAMS:
+        best = best.improved(tables, circuits_by(program, tables, references))
+        print(f"{program}: {total(best, tables):,} ANDs of {len(tables):,} functions", flush=True)
+    return best
+
+
+def built(tables: list[str], seed: int) -> list[Any]:
+    """Return circuits of truth tables with inputs in a random order, by the cheapest candidate of every choice."""
+    from graphbench.domains.chip_design.construction import Constructions
+    from graphbench.domains.chip_design.truth_tables import from_text, num_inputs
+
+    generator = np.random.default_rng(seed)
+    bits = [from_text(table) for table in tables]
+    orders = [generator.permutation(num_inputs(table)) for table in bits]
+    keys = generator.integers(0, 2**63, len(bits)).astype(np.uint64)
+    building = Constructions(bits, orders, keys)
+    while building.advance():
+        which, literals, _, _ = building.candidates()
+        costs = building.play_outs(which, literals, rounds=ROUNDS)
+        costs = np.where(literals > 0, costs, np.inf)
+        building.choose(which, np.take_along_axis(literals, costs.argmin(1)[:, None], axis=1)[:, 0])
+    return building.circuits()
+
+
+def total(best: Any, tables: list[str]) -> int:
+    """Return the number of ANDs of all circuits."""
+    return int(best.num_ands(tables).sum())
+
+
+if __name__ == "__main__":
+    main()
