@@ -56,8 +56,8 @@ def main() -> None:
             best = best.improved(part, circuits)
             known = best.num_ands(part)
             close = [i for i, circuit in enumerate(circuits) if circuit.num_ands <= CLOSE * known[i]]
-            better = optimise([circuits[i] for i in close], "deepsyn") if close else []
-            best = best.improved([part[i] for i in close], better) if close else best
+            if close:
+                best = best.improved([part[i] for i in close], optimise([circuits[i] for i in close], "deepsyn"))
         best.write(path)
         print(f"{total(best, tables):,} ANDs", flush=True)
 
@@ -68,7 +68,7 @@ def functions(root: Path | None) -> list[tuple[str, str]]:
 
     names = [name for name in card("chip_design/aig:generate").all_splits if name != "train"]
     loaded: Any = Loader("chip_design/aig:generate", root=root, limit=FUNCTIONS).load(names)
-    return [(sample.table, sample.reference) for name in names for sample in getattr(loaded, name, loaded[name])]
+    return [(sample.table, sample.reference) for name in names for sample in loaded[name]]
 
 
 def with_programs(best: Any, samples: list[tuple[str, str]]) -> Any:

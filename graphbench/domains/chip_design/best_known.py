@@ -93,8 +93,8 @@ class BestKnown:
 
     def num_ands(self, tables: Sequence[str]) -> NDArray[np.float64]:
         """Return the numbers of ANDs, float64 ``[S]``; nan for functions without a circuit here."""
-        found = (self.circuits.get(table) for table in tables)
-        return np.array([np.nan if circuit is None else circuit.num_ands for circuit in found])
+        circuits = map(self.circuits.get, tables)
+        return np.array([np.nan if circuit is None else circuit.num_ands for circuit in circuits])
 
 
 def _computes(circuit: Aig, table: str) -> bool:

@@ -96,17 +96,19 @@ class StepwiseModel(TaskModel):
         edge_index, graph = _repeated(layout, copies)
         current = self.partial(edge_index, graph, copies * layout.num_graphs, self._classes)
         self._complete(current, seeds, 0, self.config.rounds)
-        best = current.copy()
+        best, merits = current.copy(), current.merits()
         kept = current.kept if self.config.kept is None else self.config.kept
         for repair in range(1, self.config.repairs + 1):
             wanted = kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
             drawn = uniform_numbers(seeds.graphs[graph], seeds.numbers, -repair)
             current.take_back(drawn > wanted[graph])
             self._complete(current, seeds, repair, self.config.repair_rounds)
-            better = current.merits() >= best.merits()
+            reached = current.merits()
+            better = reached >= merits
             best.take(current, better)
             current.take(best, ~better)
-        winner = best.merits().view(copies, -1).argmax(0)
+            merits = torch.maximum(merits, reached)
+        winner = merits.view(copies, -1).argmax(0)
         states = best.state.view(copies, -1).gather(0, winner[layout.graph].unsqueeze(0)).squeeze(0)
         return {self.output.name: best.final(states)}
 
