@@ -12,9 +12,13 @@ from graphbench.catalog.features import Feature
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import Decoded, TaskFeatures
 from graphbench.models.registry import build_task_model
+from graphbench.models.stepwise.colourings import Colourings
 from graphbench.models.stepwise.config import StepwiseModelConfig
-from graphbench.models.stepwise.partial import CERTAIN, PARTIAL_SOLUTIONS, Colourings, Cuts, IndependentSets
+from graphbench.models.stepwise.cuts import Cuts
+from graphbench.models.stepwise.partial import CERTAIN
+from graphbench.models.stepwise.problems import PARTIAL_SOLUTIONS
 from graphbench.models.stepwise.residual import Residual, gumbel_numbers, ranks_within, uniform_numbers
+from graphbench.models.stepwise.sets import IndependentSets
 from graphbench.models.surrogates import surrogate_of
 from graphbench.tasks.solve.evaluator import decode
 
@@ -170,9 +174,11 @@ def test_graphs_without_edges_and_of_one_node_are_solved(problem, changes):
 
 def test_training_returns_a_loss_for_every_round_with_fixed_decisions(problem):
     batch = Batch.from_data_list(graphs())
+    torch.manual_seed(0)
     model = model_of(problem, unrolled=3).train()
     outputs = model(batch)
-    assert isinstance(outputs, Decoded) and len(outputs.earlier) == 2
+    assert isinstance(outputs, Decoded)
+    assert len(outputs.earlier) == 2 or (problem == "coloring" and len(outputs.earlier) == 1)  # all nodes have colours
     loss = surrogate_of(TASKS[problem][1], {})
     states = [*outputs.earlier, outputs]
     fixed = [int((state[problem].abs() >= CERTAIN).sum()) for state in states]
@@ -212,13 +218,102 @@ def test_of_neighbours_in_a_cut_the_more_certain_one_decides_before_the_last_rou
         assert cuts.state.tolist() == expected
 
 
-def test_of_colourings_with_equally_many_colours_the_less_equal_one_is_better():
-    batch = Batch.from_data_list([data_of(nx.empty_graph(6))] * 3)
+def pairs_of(colourings):
+    """Return the pairs that may be decided and those that exclude each other, found node by node."""
+    graph = nx.Graph(colourings.edge_index.T.tolist())
+    graph.add_nodes_from(range(len(colourings.graph)))
+    state = colourings.state.tolist()
+    pairs = [
+        (v, c)
+        for v in range(len(state))
+        for c in range(colourings.limit[colourings.graph[v]])
+        if state[v] < 0 and all(state[u] != c for u in graph[v])
+    ]
+    return pairs, {frozenset((a, b)) for a in pairs for b in pairs if a[1] == b[1] and graph.has_edge(a[0], b[0])}
+
+
+def pairs_and_arcs(left):
+    pairs = list(zip(left.nodes.tolist(), left.option.tolist(), strict=True))
+    return pairs, [(pairs[a], pairs[b]) for a, b in left.edge_index.T.tolist()]
+
+
+def random_colourings(seed):
+    torch.manual_seed(seed)
+    batch = Batch.from_data_list([data_of(nx.gnp_random_graph(n, 0.3, seed=n + seed)) for n in (7, 12, 20)])
     colourings = Colourings(batch.edge_index, batch.batch, 3, 8)
-    colourings.state = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 1, 2]]).flatten()
-    assert colourings.values().tolist() == [-2, -2, -3]
-    merits = colourings.merits()
-    assert merits[1] > merits[0] > merits[2]
+    colourings.vary()
+    return colourings
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_remains_of_a_colouring_are_the_pairs_without_conflict(seed):
+    colourings = random_colourings(seed)
+    left = colourings.undecided()
+    for _ in range(100):
+        pairs, excluded = pairs_of(colourings)
+        found, arcs = pairs_and_arcs(left)
+        assert found == pairs
+        assert {frozenset(arc) for arc in arcs} == excluded and len(arcs) == 2 * len(excluded)
+        assert arcs[1::2] == [(b, a) for a, b in arcs[::2]]
+        if not pairs:
+            break
+        colourings.decide(left, torch.randn(len(left)), 1)
+        left = colourings.remaining(left)
+    assert not pairs
+    tails, heads = colourings.edge_index
+    same = colourings.state[tails] == colourings.state[heads]
+    assert not bool((same & (colourings.state[tails] >= 0)).any())
+    assert bool((colourings.state < colourings.limit[colourings.graph]).all())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_colouring_takes_nodes_by_falling_degree(seed):
+    graph = nx.gnp_random_graph(30, 0.3, seed=seed)
+    data = data_of(graph)
+    colourings = Colourings(data.edge_index, torch.zeros(30, dtype=torch.long), 1, 8)
+    expected = nx.greedy_color(graph, "largest_first")
+    assert colourings.answers().tolist() == [expected[v] for v in range(30)]
+    assert colourings.values().tolist() == [-1 - max(expected.values())]
+
+
+def test_a_complete_colouring_loses_its_rarest_colour():
+    batch = Batch.from_data_list([data_of(nx.path_graph(7)), data_of(nx.star_graph(4))])
+    colourings = Colourings(batch.edge_index, batch.batch, 2, 8)
+    assert colourings.limit.tolist() == [1, 1] and colourings.values().tolist() == [-2, -2]
+    colourings.state = torch.tensor([1, 2, 0, 1, 0, 1, 0, 1, 0, 0, 0, -1])
+    colourings.limit = torch.tensor([3, 2])
+    colourings.whole = torch.tensor([3, 0, 1, 0, 1, 0, 2, 0, 1, 1, 1, 1])
+    before = colourings.merits()
+    assert colourings.answers().tolist() == [1, 2, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1]
+    colourings.take_back(torch.zeros(12, dtype=torch.bool))
+    assert colourings.limit.tolist() == [2, 2]
+    assert colourings.state.tolist() == [1, -1, 0, 1, 0, 1, 0, 1, 0, 0, 0, -1]
+    assert colourings.whole.tolist() == [1, 2, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1]
+    after = colourings.merits()
+    assert after[0] > before[0] and after[1] == before[1]
+
+
+def test_of_nodes_with_one_colour_the_one_with_fewest_rivals_takes_it():
+    data = data_of(nx.path_graph(3))
+    colourings = Colourings(data.edge_index, torch.zeros(3, dtype=torch.long), 1, 8)
+    colourings.state, colourings.limit = torch.full((3,), -1), torch.tensor([1])
+    colourings.decide(colourings.undecided(), torch.zeros(3), 1)
+    assert colourings.state.tolist() == [0, -1, 0]
+
+
+def test_a_repair_of_a_colouring_takes_more_back_beside_nodes_without_colour():
+    data = data_of(nx.path_graph(4))
+    colourings = Colourings(data.edge_index, torch.zeros(4, dtype=torch.long), 1, 8)
+    colourings.state = torch.tensor([-1, 0, 1, 0])
+    torch.testing.assert_close(colourings.shares_kept(torch.tensor([0.75])), torch.tensor([0.875, 0.5, 0.875, 0.875]))
+
+
+def test_graphs_that_leave_nothing_to_decide_can_be_trained_on():
+    batch = Batch.from_data_list([data_of(nx.complete_graph(2)), data_of(nx.empty_graph(1))])
+    outputs = model_of("coloring").train()(batch)
+    loss = surrogate_of("coloring", {})(outputs["coloring"], batch)
+    loss.backward()
+    assert torch.isfinite(loss)
 
 
 def test_a_teacher_reveals_a_part_of_the_labels(problem):
@@ -270,11 +365,3 @@ def test_members_that_leave_free_their_neighbours():
     assert sets.state.tolist() == [1, 0, 1, 0, 1]
     sets.take_back(torch.tensor([False, False, True, False, False]))
     assert sets.state.tolist() == [1, 0, -1, 0, 1]
-
-
-def test_colours_that_are_taken_back_leave_no_gap():
-    data = data_of(nx.complete_graph(4))
-    colourings = Colourings(data.edge_index, torch.zeros(4, dtype=torch.long), 1, 8)
-    colourings.state = torch.tensor([0, 1, 2, 3])
-    colourings.take_back(torch.tensor([False, True, False, False]))
-    assert colourings.state.tolist() == [0, -1, 1, 2] and colourings.colour.tolist() == [3]

@@ -18,7 +18,7 @@ class StepwiseModelConfig(ModelConfig):
             follow where nodes are left. Round r of R decides a share of 1 / (R - r + 1) of the nodes that it could.
         repairs: How often a random part of the solution is taken back and decided anew; the better solution is kept.
         repair_rounds: As ``rounds``, for the nodes of a repair.
-        kept: Mean share of the decided nodes that a repair keeps; null takes 0.5 for sets, 0.8 for colours and 0.9 for
+        kept: Mean share of the decided nodes that a repair keeps; null takes 0.5 for sets, 0.75 for colours and 0.9 for
             cuts.
         copies: Number of solutions of a graph that are built side by side; the best one is the answer.
         temperature: Scale of the Gumbel noise on the scores of all copies but the first, and in repairs.

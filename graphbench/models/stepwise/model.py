@@ -19,7 +19,8 @@ from graphbench.models.build import Model
 from graphbench.models.graphs import Layout
 from graphbench.models.noise import GraphNoise
 from graphbench.models.stepwise.config import StepwiseModelConfig
-from graphbench.models.stepwise.partial import PartialSolutions, partial_solutions
+from graphbench.models.stepwise.partial import PartialSolutions
+from graphbench.models.stepwise.problems import partial_solutions
 from graphbench.models.stepwise.residual import Residual, gumbel_numbers, uniform_numbers
 from graphbench.models.transfer import Part
 
@@ -71,11 +72,13 @@ class StepwiseModel(TaskModel):
             return {self.output.name: started.logits(left, self._scores(started, left))}
         if self.config.teacher == "labels":
             self._reveal_labels(started, batch)
+        else:
+            started.vary()
         rounds: list[Mapping[str, Tensor]] = []
         deciding = self.config.unrolled
         for number in range(deciding + self.config.revised):
             if number >= deciding:
-                started.take_back(self._random_parts(started))
+                started.take_back(started.random_nodes())
             left = started.undecided()
             if rounds and not len(left):
                 continue
@@ -101,7 +104,7 @@ class StepwiseModel(TaskModel):
         for repair in range(1, self.config.repairs + 1):
             wanted = kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
             drawn = uniform_numbers(seeds.graphs[graph], seeds.numbers, -repair)
-            current.take_back(drawn > wanted[graph])
+            current.take_back(drawn > current.shares_kept(wanted))
             self._complete(current, seeds, repair, self.config.repair_rounds)
             reached = current.merits()
             better = reached >= merits
@@ -109,7 +112,7 @@ class StepwiseModel(TaskModel):
             current.take(best, ~better)
             merits = torch.maximum(merits, reached)
         winner = merits.view(copies, -1).argmax(0)
-        states = best.state.view(copies, -1).gather(0, winner[layout.graph].unsqueeze(0)).squeeze(0)
+        states = best.answers().view(copies, -1).gather(0, winner[layout.graph].unsqueeze(0)).squeeze(0)
         return {self.output.name: best.final(states)}
 
     def prepare(
@@ -138,7 +141,7 @@ class StepwiseModel(TaskModel):
         while len(left):
             started.decide(left, torch.rand(len(left), device=left.nodes.device) - 0.5, 1)
             left = started.undecided()
-        started.take_back(self._random_parts(started))
+        started.take_back(started.random_nodes())
         left = started.undecided()
         self.network.fit_normalisation(self._part(left, started.inputs(left)))
 
@@ -162,14 +165,7 @@ class StepwiseModel(TaskModel):
                 f"model.teacher is 'labels', but the training data have no {self.output.name}; set "
                 "training.task.imitation to true"
             )
-        started.reveal(solution, self._random_parts(started))
-
-    @staticmethod
-    def _random_parts(started: PartialSolutions) -> Tensor:
-        """Return random nodes of every graph, bool [N], of which each graph has another expected share."""
-        graph = started.graph
-        shares = torch.rand(started.num_graphs, device=graph.device)
-        return torch.rand(graph.shape, device=graph.device) < shares[graph]
+        started.reveal(solution, started.random_nodes())
 
     def _complete(self, current: PartialSolutions, seeds: _Seeds, attempt: int, rounds: int) -> None:
         """Decide all nodes; the first attempt of the first copy of a graph adds no noise."""
@@ -178,10 +174,11 @@ class StepwiseModel(TaskModel):
             scores = self._scores(current, left).float()
             if self.config.temperature and (attempt or self.config.copies > 1):
                 ticket = (attempt << 20) + number
-                noise = gumbel_numbers(seeds.graphs[left.graph], seeds.numbers[left.nodes], ticket)
+                option = () if left.option is None else (left.option,)
+                noise = gumbel_numbers(seeds.graphs[left.graph], seeds.numbers[left.nodes], ticket, *option)
                 scores = scores + self.config.temperature * noise * (seeds.noisy | (attempt > 0))[left.graph]
             current.decide(left, scores, max(1, rounds - number))
-            left, number = left.narrowed(current.state[left.nodes] == current.UNDECIDED), number + 1
+            left, number = current.remaining(left), number + 1
 
     def _scores(self, current: PartialSolutions, left: Residual) -> Tensor:
         """Return the scores of undecided nodes, float32 [n]; where decisions have a mirror image, they are odd."""
@@ -191,6 +188,8 @@ class StepwiseModel(TaskModel):
         return scores if mirrored is None else (scores - self._read(left, mirrored)) / 2
 
     def _read(self, left: Residual, inputs: Mapping[str, Tensor]) -> Tensor:
+        if not len(left):  # no scores, with a gradient of zeros
+            return next(self.network.parameters()).flatten()[:0]
         scores: Tensor = self.network(self._part(left, inputs))[self.output.name]
         return scores
 

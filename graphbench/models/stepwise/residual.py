@@ -23,12 +23,15 @@ class Residual:
             edge are neighbouring columns, as in the batch.
         graph: int64 [n], the graph of each node in the batch.
         num_graphs: Number of graphs of the batch; some may have no node here.
+        option: int64 [n], where a node stands for one of the decisions that are possible for a node of the batch: which
+            one. ``nodes`` then has a node of the batch once for each of them.
     """
 
     nodes: Tensor
     edge_index: Tensor
     graph: Tensor
     num_graphs: int
+    option: Tensor | None = None
 
     @classmethod
     def whole(cls, edge_index: Tensor, graph: Tensor, num_graphs: int) -> Residual:
@@ -50,7 +53,8 @@ class Residual:
         number = kept.cumsum(0) - 1
         tails, heads = self.edge_index
         arcs = self.edge_index[:, kept[tails] & kept[heads]]
-        return Residual(self.nodes[kept], number[arcs], self.graph[kept], self.num_graphs)
+        option = None if self.option is None else self.option[kept]
+        return Residual(self.nodes[kept], number[arcs], self.graph[kept], self.num_graphs, option)
 
 
 def uniform_numbers(seeds: Tensor, *numbers: Tensor | int) -> Tensor:
@@ -81,3 +85,22 @@ def ranks_within(keys: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
     ranks = torch.empty_like(graph)
     ranks[order] = torch.arange(len(order), device=graph.device) - first[graph[order]]
     return ranks
+
+
+def best_peaks(left: Residual, scores: Tensor, allowed: Tensor, share: float) -> Tensor:
+    """Return the allowed nodes, bool [n], with scores above those of all allowed neighbours, a share of each graph's.
+
+    No two of them are neighbours. At least one node of every graph is among them, if one is allowed. Of equal scores,
+    the node that comes first has the higher one.
+    """
+    order = torch.argsort(scores, descending=True, stable=True)
+    height = torch.empty_like(order)
+    height[order] = torch.arange(len(order), 0, -1, device=order.device)
+    height = height.masked_fill(~allowed, 0)
+    tails, heads = left.edge_index
+    beside = height.new_zeros(len(left)).scatter_reduce(0, heads, height[tails], "amax")
+    peaks = height > beside
+    count = occurrences(left.graph[peaks], left.num_graphs)
+    rank = torch.full_like(height, len(left))
+    rank[peaks] = ranks_within(scores[peaks], left.graph[peaks], left.num_graphs)
+    return peaks & (rank < torch.ceil(share * count)[left.graph])
