@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 def transfer(
     pretrain: Annotated[
-        list[str], typer.Option(help="Datasets of the pretraining (ids, aliases, groups, globs); may be repeated.")
+        list[str],
+        typer.Option(help="Datasets of the pretraining (ids, aliases, groups, globs), with commas between them."),
     ],
     adapt: Annotated[
-        list[str], typer.Option(help="Datasets to adapt to; the pretraining for a dataset leaves this dataset out.")
+        list[str], typer.Option(help="Datasets to adapt to, with commas between them; none is in its own pretraining.")
     ],
     model: Annotated[str, typer.Option(help="Name of a configuration in baselines/, or a YAML file.")],
     adapt_model: Annotated[
@@ -69,14 +70,14 @@ def transfer(
     for the same steps: from the pretrained weights, and from scratch. The folder gets `transfer.json`, `transfer.md`
     and `transfer.svg`. The same command goes on after an interruption.
 
-    Example: `graphbench transfer --pretrain 'algoreas/*_easy' --adapt mst_easy --adapt bridges_easy --model gin_small`
+    Example: `graphbench transfer --pretrain 'algoreas/*_easy' --adapt mst_easy,bridges_easy --model gin_small`
     """
     from graphbench.core.validation import validated
     from graphbench.training.transfer import TransferPlan
 
     given: dict[str, Any] = {
-        "pretrain": tuple(pretrain),
-        "adapt": tuple(name for word in adapt for name in word.split(",")),
+        "pretrain": _names(pretrain),
+        "adapt": _names(adapt),
         "model": model,
         "adapt_model": adapt_model,
         "shots": _numbers(shots),
@@ -93,6 +94,11 @@ def transfer(
     }
     plan = validated(TransferPlan, given, ConfigError, "the transfer")
     _run(plan, output, root, device, as_json)
+
+
+def _names(words: list[str]) -> tuple[str, ...]:
+    """Return names that were given in several options, or in one with commas between them."""
+    return tuple(name for word in words for name in word.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

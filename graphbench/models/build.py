@@ -38,7 +38,7 @@ from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, require_processed
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
-from graphbench.models.transfer import Part, distinct, named_by
+from graphbench.models.transfer import Part, distinct, named_by, processor_parts
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -279,7 +279,7 @@ class Model(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the processor, where the model has one of its own, and what reads and writes features."""
-        parts = [] if getattr(self, "processor", None) is None else [processor_part(self.config, self.processor)]
+        parts = [] if getattr(self, "processor", None) is None else parts_of_processor(self.config, self.processor)
         parts += self.encoder.parts()
         for name, module in (
             ("degrees", self.degrees),
@@ -478,9 +478,9 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
         )
 
 
-def processor_part(config: ModelConfig, processor: nn.Module) -> Part:
-    """Return the processor of a model of graphs as a part."""
-    return Part("processor", f"processor {config.processor}", processor)
+def parts_of_processor(config: ModelConfig, processor: Processor) -> list[Part]:
+    """Return the parts of the processor of a model of graphs."""
+    return processor_parts(config.processor, processor, processor.cores())
 
 
 def _require_one_mark(marks: Sequence[Feature], batch: Data, layout: Layout) -> None:

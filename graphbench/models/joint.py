@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, graphs_at_once, module_key, of_task
-from graphbench.models.build import Model, context_of, processor_part
+from graphbench.models.build import Model, context_of, parts_of_processor
 from graphbench.models.config import ModelConfig
 from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processor
@@ -79,7 +79,7 @@ class JointModel(TaskModel):
     def parts(self) -> list[Part]:
         """Return the shared processor and what reads and writes features of any task."""
         task_parts = [part for id_ in self.ids for part in self._task(id_).parts()]
-        return distinct([processor_part(self.config, self.processor), *task_parts])
+        return distinct([*parts_of_processor(self.config, self.processor), *task_parts])
 
     def _task(self, task_id: str | None) -> Model:
         model = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)

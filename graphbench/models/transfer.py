@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,11 +35,13 @@ class Part:
         kind: Whether it is of the processor, reads features or writes features.
         name: What it is, the same in all models where it does the same: ``processor``, or the features that it reads.
         module: The part itself.
+        within: Name of the part that this one belongs to; it is taken alone where the whole one has another shape.
     """
 
     kind: PartKind
     name: str
     module: nn.Module
+    within: str | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -68,13 +70,31 @@ class Taken:
 
     def words(self) -> str:
         """Return the parts and their sizes in a line."""
-        words = [f"taken: {_listed(self.taken)}", f"new: {_listed(self.new)}"]
+        words = [f"taken: {_listed(self.taken)}", f"new: {_listed(self.new, without=self.taken)}"]
         return "; ".join(words + ([f"not trained: {_listed(self.frozen)}"] if self.frozen else []))
 
 
-def _listed(parts: Iterable[Part]) -> str:
-    listed = [f"{part.name} ({part.size:,})" for part in parts if part.size]
+def _listed(parts: Iterable[Part], without: Iterable[Part] = ()) -> str:
+    """Return names and sizes; of a part of which some was taken, the size of the rest."""
+    listed = []
+    for part in parts:
+        gone = sum(inner.size for inner in without if inner.within == part.name)
+        if part.size > gone:
+            listed.append(f"{'the rest of ' if gone else ''}{part.name} ({part.size - gone:,})")
     return ", ".join(listed) or "nothing"
+
+
+def processor_parts(name: str, processor: nn.Module, cores: Mapping[str, nn.Module]) -> list[Part]:
+    """Return a processor as a part, and its cores, which processors of another kind have too.
+
+    Args:
+        name: Name of the processor.
+        processor: The processor.
+        cores: Name -> module within the processor.
+    """
+    whole = f"processor {name}"
+    inner = [Part("processor", core, module, within=whole) for core, module in cores.items()]
+    return [Part("processor", whole, processor), *inner]
 
 
 def named_by(features: Sequence[Feature], what: str) -> str:
@@ -100,6 +120,8 @@ def distinct(parts: Iterable[Part]) -> list[Part]:
 def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequence[PartKind] = ()) -> Taken:
     """Copy the weights of the parts that two models have in common, and stop the training of some.
 
+    Processors of different kinds may have a core in common, such as the layer that combines pairs of nodes.
+
     Args:
         model: The parts of the model that starts.
         source: The parts of the model with the weights.
@@ -111,6 +133,8 @@ def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequ
     """
     source_parts = {part.name: part for part in source}
     taken = [part for part in model if part.name in source_parts and part.shapes == source_parts[part.name].shapes]
+    whole = {part.name for part in taken}
+    taken = [part for part in taken if part.within not in whole]
     if not any(part.kind == "processor" for part in taken):
         raise ConfigError(
             f"the model cannot start from {where}: {_difference(model, source)}; take a configuration with the "
@@ -126,7 +150,9 @@ def take(model: Sequence[Part], source: Sequence[Part], where: str, freeze: Sequ
     frozen = [part for part in taken if part.kind in freeze]
     for part in frozen:
         part.module.requires_grad_(False)
-    return Taken(tuple(taken), tuple(part for part in model if part not in taken), tuple(frozen))
+    names = {part.name for part in taken}
+    new = [part for part in model if part.name not in names and part.within is None]
+    return Taken(tuple(taken), tuple(new), tuple(frozen))
 
 
 def _difference(model: Sequence[Part], source: Sequence[Part]) -> str:

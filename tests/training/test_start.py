@@ -82,6 +82,23 @@ def test_algorithms_and_joint_models_share_processors(root, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(mine.module.parameters(), theirs.module.parameters(), strict=True))
 
 
+def test_models_of_graphs_and_of_trajectories_share_the_layer_of_pairs(root, tmp_path):
+    options = {"closure": 0, "triangle": 4, "minima": 0.0, "pools": ["max"]}
+    small = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4, "training.lr": 1e-30}
+    traces = small | {"model.options": options, "training.train_split": "train", "training.val_split": "val"}
+    first = run("clrs/bfs", tmp_path / "first", root, model="pairs", overrides=traces)
+    graphs = small | {"model.layers": 1, "model.options": options | {"recurrent": True}}
+    tuned = run("bridges_easy", tmp_path / "tuned", root, model="pairs", overrides=graphs, init_from=first.path)
+    assert (
+        "taken: layer of pairs (" in tuned.record.notes and "new: the rest of processor pairs (" in tuned.record.notes
+    )
+    mine, theirs = (part(m, "processor")["layer of pairs"].module for m in (tuned.model, first.model))
+    for name, tensor in theirs.state_dict().items():
+        torch.testing.assert_close(mine.state_dict()[name], tensor)  # nothing is learned with such a rate
+    whole = run("mst_easy", tmp_path / "whole", root, model="pairs", overrides=graphs, init_from=tuned.path)
+    assert "taken: processor pairs (" in whole.record.notes and "layer of pairs" not in whole.record.notes
+
+
 def test_stored_weights_are_named(root, tmp_path):
     from graphbench.training.weights.files import rows
 

@@ -121,6 +121,16 @@ def test_the_table_has_means_and_intervals():
     assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained", "from scratch"}
 
 
+@pytest.mark.parametrize("option", ["--pretrain", "--adapt"])
+def test_names_with_commas_between_them_are_separate_datasets(option, tmp_path, capsys):
+    given = {"--pretrain": "bridges_easy", "--adapt": "mst_easy", "--model": "gin_small", "-o": str(tmp_path)}
+    given[option] += ",nowhere"
+    with pytest.raises(SystemExit) as end:
+        main(["transfer", *(word for pair in given.items() for word in pair)])
+    assert end.value.code == 2
+    assert "unknown dataset 'nowhere'" in capsys.readouterr().err
+
+
 def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
     words = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     sizes = ["--shots", "4", "--seed", "0", "--pretrain-steps", "2", "--steps", "2", "--limit", "20", *words]

@@ -160,6 +160,13 @@ class Processor(nn.Module):
         """
         return nodes + edges
 
+    def cores(self) -> Mapping[str, nn.Module]:
+        """Return modules, by name, that processors of other kinds have too; none by default.
+
+        A model takes them from another one whose processor as a whole has other tensors.
+        """
+        return {}
+
     def forward(self, state: State) -> Processed:
         """Return the processed embeddings."""
         raise NotImplementedError

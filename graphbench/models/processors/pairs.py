@@ -30,6 +30,7 @@ from graphbench.models.processors.recurrence import repeated_states, share_of_st
 from graphbench.models.semirings import mean_products, semiring_closure, semiring_product
 
 MOST_CHANNELS = 4096
+LAYER_OF_PAIRS = "layer of pairs"  # name of the part that models of graphs and of trajectories have in common
 Pool = Literal["mean", "max", "edges"]
 _MATRICES = 6  # arrays of the model's width that a layer holds for every pair
 
@@ -208,6 +209,10 @@ class PairProcessor(Processor):
         if not self.draws_noise:
             return {}
         return {"noise": noise.of_edges(self.options.noise)}
+
+    def cores(self) -> Mapping[str, nn.Module]:
+        """Return the layer of pairs, if one is repeated."""
+        return {LAYER_OF_PAIRS: self.layers[0]} if self.options.recurrent else {}
 
     def rows(self, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pairs of each graph, times the arrays that a layer holds at once."""

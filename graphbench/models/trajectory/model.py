@@ -25,7 +25,7 @@ from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
 from graphbench.models.trajectory.processors.base import HistoryGate
-from graphbench.models.transfer import Part, distinct
+from graphbench.models.transfer import Part, distinct, processor_parts
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -159,7 +159,7 @@ class TrajectoryModel(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the processor, with the gate of its history, and the encoders and decoders of all algorithms."""
-        parts = [Part("processor", f"processor {self.config.processor}", self.processor)]
+        parts = processor_parts(self.config.processor, self.processor, self.processor.cores())
         if self.history is not None:
             parts.append(Part("processor", "gate of the history", self.history))
         heads: Any

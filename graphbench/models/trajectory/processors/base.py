@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -116,6 +116,10 @@ class DenseProcessor(nn.Module):
     def messages(self, step: Step) -> Tensor:
         """Return vectors of pairs for the decoders, ``[B, n, n, h]``."""
         raise NotImplementedError(f"{type(self).__name__} makes no vectors of pairs")
+
+    def cores(self) -> Mapping[str, nn.Module]:
+        """Return modules, by name, that processors of graphs have too, so that weights can move between the two."""
+        return {}
 
 
 class HistoryGate(nn.Module):

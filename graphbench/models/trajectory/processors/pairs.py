@@ -7,6 +7,7 @@ processors of messages are not written in terms of it: they keep no states of pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from graphbench.core.validation import StrictModel
 from graphbench.models.pair_layout import PairLayout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import read_options
-from graphbench.models.processors.pairs import MOST_CHANNELS, PairLayer, PairOptions
+from graphbench.models.processors.pairs import LAYER_OF_PAIRS, MOST_CHANNELS, PairLayer, PairOptions
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
 from graphbench.models.trajectory.processors.base import DenseProcessor, Step
@@ -82,6 +83,10 @@ class TracePairs(DenseProcessor):
         """Return the states of pairs after the step, ``[B, n, n, h]``."""
         assert step.pair_states is not None
         return step.pair_states
+
+    def cores(self) -> Mapping[str, nn.Module]:
+        """Return the layer of pairs."""
+        return {LAYER_OF_PAIRS: self.layer}
 
     def _start(self, step: Step) -> Tensor:
         """Return vectors of the current inputs and hints of all pairs, ``[B, n, n, h]``."""
