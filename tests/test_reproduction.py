@@ -150,6 +150,22 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
     assert code == 2
 
 
+def test_the_shortest_runs_are_repeated_first(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def noted(rows, *folders, **options):
+        asked.extend(rows)
+        return [(row, ResultError("not repeated")) for row in rows]
+
+    monkeypatch.setattr("graphbench.verification.repeat.reproduce", noted)
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "clutrr/*", "bridges_easy", "--under", "1", "-o", str(tmp_path)])
+    assert end.value.code == 1
+    seconds = [row.record.wall_seconds if row.record.cpu_seconds is None else row.record.cpu_seconds for row in asked]
+    assert len(seconds) > 5 and seconds == sorted(seconds) and max(seconds) < 60
+    assert len({row.record.dataset.split("/")[0] for row in asked}) == 2
+
+
 def test_stored_weights_have_the_scores_of_their_record(root, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:

@@ -59,8 +59,8 @@ def reproduce(
     """Obtain recorded results again and compare: the same configuration, data, seeds and budget.
 
     On a processor of the same kind the scores, curves and weights of a repeated run have the same bits. Elsewhere
-    every score is compared with the 95 % interval of the recorded one. The exit code is 1 if a score is
-    different, or a record could not be repeated.
+    every score is compared with the 95 % interval of the recorded one. The shortest runs are repeated first. The exit
+    code is 1 if a score is different, or a record could not be repeated.
 
     Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10`
     """
@@ -89,7 +89,7 @@ def reproduce(
         return
     method = "weights" if weights else "training"
     finished = {} if again else _finished(chosen, output, method)
-    missing = [row for row in chosen if row.path not in finished]
+    missing = sorted((row for row in chosen if row.path not in finished), key=_minutes)
     how: dict[str, Any] = {"root": root, "workers": workers}
     repeated = rescore(missing, **how) if weights else train_again(missing, runs, **how)
     by_path: dict[str, Reproduction | GraphBenchError] = dict(finished)
