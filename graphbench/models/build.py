@@ -279,7 +279,8 @@ class Model(TaskModel):
 
     def parts(self) -> list[Part]:
         """Return the processor, where the model has one of its own, and what reads and writes features."""
-        parts = [] if getattr(self, "processor", None) is None else parts_of_processor(self.config, self.processor)
+        has_processor = getattr(self, "processor", None) is not None
+        parts = processor_parts(self.config.processor, self.processor, self.processor.cores()) if has_processor else []
         parts += self.encoder.parts()
         for name, module in (
             ("degrees", self.degrees),
@@ -476,11 +477,6 @@ def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], ou
             " and ".join(marks),
             " and ".join(queries),
         )
-
-
-def parts_of_processor(config: ModelConfig, processor: Processor) -> list[Part]:
-    """Return the parts of the processor of a model of graphs."""
-    return processor_parts(config.processor, processor, processor.cores())
 
 
 def _require_one_mark(marks: Sequence[Feature], batch: Data, layout: Layout) -> None:

@@ -12,11 +12,11 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, graphs_at_once, module_key, of_task
-from graphbench.models.build import Model, context_of, parts_of_processor
+from graphbench.models.build import Model, context_of
 from graphbench.models.config import ModelConfig
 from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processor
-from graphbench.models.transfer import Part, distinct
+from graphbench.models.transfer import Part, distinct, processor_parts
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -79,7 +79,8 @@ class JointModel(TaskModel):
     def parts(self) -> list[Part]:
         """Return the shared processor and what reads and writes features of any task."""
         task_parts = [part for id_ in self.ids for part in self._task(id_).parts()]
-        return distinct([*parts_of_processor(self.config, self.processor), *task_parts])
+        shared = processor_parts(self.config.processor, self.processor, self.processor.cores())
+        return distinct([*shared, *task_parts])
 
     def _task(self, task_id: str | None) -> Model:
         model = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)

@@ -173,12 +173,10 @@ def test_graphs_without_edges_and_of_one_node_are_solved(problem, changes):
 
 
 def test_training_returns_a_loss_for_every_round_with_fixed_decisions(problem):
-    batch = Batch.from_data_list(graphs())
-    torch.manual_seed(0)
+    batch = Batch.from_data_list(graphs(nodes=40))
     model = model_of(problem, unrolled=3).train()
     outputs = model(batch)
-    assert isinstance(outputs, Decoded)
-    assert len(outputs.earlier) == 2 or (problem == "coloring" and len(outputs.earlier) == 1)  # all nodes have colours
+    assert isinstance(outputs, Decoded) and len(outputs.earlier) == 2
     loss = surrogate_of(TASKS[problem][1], {})
     states = [*outputs.earlier, outputs]
     fixed = [int((state[problem].abs() >= CERTAIN).sum()) for state in states]

@@ -89,9 +89,8 @@ def test_models_of_graphs_and_of_trajectories_share_the_layer_of_pairs(root, tmp
     first = run("clrs/bfs", tmp_path / "first", root, model="pairs", overrides=traces)
     graphs = small | {"model.layers": 1, "model.options": options | {"recurrent": True}}
     tuned = run("bridges_easy", tmp_path / "tuned", root, model="pairs", overrides=graphs, init_from=first.path)
-    assert (
-        "taken: layer of pairs (" in tuned.record.notes and "new: the rest of processor pairs (" in tuned.record.notes
-    )
+    assert "taken: layer of pairs (" in tuned.record.notes
+    assert "new: the rest of processor pairs (" in tuned.record.notes
     mine, theirs = (part(m, "processor")["layer of pairs"].module for m in (tuned.model, first.model))
     for name, tensor in theirs.state_dict().items():
         torch.testing.assert_close(mine.state_dict()[name], tensor)  # nothing is learned with such a rate

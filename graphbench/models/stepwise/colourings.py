@@ -28,7 +28,7 @@ class Colourings(PartialSolutions):
 
     Attributes:
         limit: int64 [G], the number of colours that each graph may use.
-        whole: int64 [N], the last complete colouring; it has more than ``limit`` colours.
+        whole: int64 [N], the last complete colouring, which has more than ``limit`` colours unless it was revealed.
     """
 
     features: ClassVar[tuple[Feature, ...]] = (_ROOM,)
@@ -38,7 +38,7 @@ class Colourings(PartialSolutions):
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, classes: int = 2) -> None:
         super().__init__(edge_index, graph, num_graphs, classes)
         self.whole = self.state = _greedy_colouring(edge_index, graph, num_graphs)
-        self.limit = self._highest() + 1
+        self.limit = _largest(self.state, graph, num_graphs) + 1
         self._ask_for_fewer(self.limit - 1)
 
     def undecided(self) -> Residual:
@@ -72,10 +72,8 @@ class Colourings(PartialSolutions):
 
     def inputs(self, left: Residual) -> Mapping[str, Tensor]:
         """Return ``room``, float32 [n, 2]: log(k) for k colours, and log(1 + b) for b neighbours without one."""
-        tails, heads = self.edge_index
         colours = occurrences(left.nodes, len(self.graph))[left.nodes]
-        bare = (self.state == self.UNDECIDED).long()
-        beside = segment_sum(bare[tails], heads, len(self.graph))[left.nodes]
+        beside = self._bare_neighbours()[left.nodes]
         return {_ROOM.name: torch.stack([colours.float().log(), beside.float().log1p()], dim=1)}
 
     def logits(self, left: Residual, scores: Tensor) -> Tensor:
@@ -129,16 +127,15 @@ class Colourings(PartialSolutions):
 
     def shares_kept(self, shares: Tensor) -> Tensor:
         """Return shares with which twice as many nodes are taken back beside one without colour, and half elsewhere."""
-        tails, heads = self.edge_index
-        bare = (self.state == self.UNDECIDED).long()
-        near = segment_sum(bare[tails], heads, len(self.graph)) > 0
+        near = self._bare_neighbours() > 0
         return 1 - (1 - shares[self.graph]) * torch.where(near, _NEARBY, 1 / _NEARBY)
 
     def take_back(self, chosen: Tensor) -> None:
         """Take the colours of chosen nodes back; where all nodes had one, allow one colour less at first."""
         complete = self._is_complete()
-        self.whole = self.answers()
-        self._ask_for_fewer(torch.where(complete, self.limit - 1, self.limit))
+        if bool(complete.any()):
+            self.whole = torch.where(complete[self.graph], self.state, self.whole)
+            self._ask_for_fewer(torch.where(complete, self.limit - 1, self.limit))
         self.state = torch.where(chosen, self.UNDECIDED, self.state)
 
     def values(self) -> Tensor:
@@ -156,8 +153,11 @@ class Colourings(PartialSolutions):
         self.limit = torch.where(graphs, other.limit, self.limit)
         self.whole = torch.where(graphs[self.graph], other.whole, self.whole)
 
-    def _highest(self) -> Tensor:
-        return _largest(self.state, self.graph, self.num_graphs)
+    def _bare_neighbours(self) -> Tensor:
+        """Return how many neighbours without a colour every node has, int64 [N]."""
+        tails, heads = self.edge_index
+        bare = (self.state == self.UNDECIDED).long()
+        return segment_sum(bare[tails], heads, len(self.graph))
 
     def _is_complete(self) -> Tensor:
         bare = segment_sum((self.state == self.UNDECIDED).long(), self.graph, self.num_graphs)

@@ -1,4 +1,4 @@
-"""The part of a batch whose nodes are undecided, and random numbers that depend on the graph alone."""
+"""The part of a batch whose nodes are undecided, the best of its nodes, and random numbers by the graph alone."""
 
 from __future__ import annotations
 
