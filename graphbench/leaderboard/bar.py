@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.sections import Numbers
     from graphbench.leaderboard.best import BestScore
 
-Kind = Literal["trivial", "rule", "recorded", "solver", "published"]
+Kind = Literal["trivial", "rule", "search", "recorded", "solver", "published"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -26,8 +26,9 @@ class Mark:
 
     Attributes:
         kind: ``trivial``, the best predictor that has learned nothing; ``rule``, the best simple rule that reads the
-            graph; ``recorded``, the best mean over seeds among the records; ``solver``, the best solver that knows the
-            task; or ``published``, the best score that a paper prints, where the question is the same.
+            graph; ``search``, the best record of a rule, search or solver; ``recorded``, the best mean over seeds among
+            the records of trained models; ``solver``, the best solver that knows the task; or ``published``, the best
+            score that a paper prints, where the question is the same.
         name: Name of the predictor or model.
         value: The score.
         samples: Number of samples behind the score, where it is not that of the split, or of the recorded model.
@@ -59,7 +60,11 @@ def bar(card: Card, best: BestScore | None) -> list[Mark]:
         best_ones = ((kind, best_of(predictors, metric)) for kind, predictors in kinds.items())
         marks = [Mark(kind, *leader, count) for kind, leader in best_ones if leader is not None]
     if best is not None:
-        marks.append(Mark("recorded", best.row.model, best.mean, None if best.data.whole else best.data.graphs))
+        scored_graphs = None if best.data.whole else best.data.graphs
+        if best.search is not None:
+            marks.append(Mark("search", best.search.model, best.search.mean, scored_graphs))
+        if best.row.trained:
+            marks.append(Mark("recorded", best.row.model, best.mean, scored_graphs))
     printed = [
         Mark("published", score.model, score.value)
         for score in published(card.address)

@@ -25,7 +25,8 @@ class BestScore:
         budget_class: The tightest class of the model's budget.
         data: The samples that were scored.
         row: The ranked model with the best mean (the best of all models if none is ranked), its interval, rank and
-            cost.
+            cost; rules, searches and solvers only where nothing else has a record.
+        search: The best of the rules, searches and solvers with records, in the same way; None without any.
         shared: Number of ranked models that may be the best, as far as tests tell; 1 if no model is ranked.
         references: Trivial baseline, solvers and published scores, best first; references on other samples come last.
     """
@@ -37,6 +38,7 @@ class BestScore:
     budget_class: BudgetClass
     data: Data
     row: Row
+    search: Row | None
     shared: int
     references: tuple[Reference, ...]
 
@@ -88,7 +90,7 @@ def best(
     best_scores: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():
         shared = sum(row.rank == 1 for row in board.rows)
-        leader = next(row for row in board.rows if row.label == board.best)
+        leader = board.leader
         score = BestScore(
             dataset=dataset,
             protocol=board.protocol,
@@ -97,6 +99,7 @@ def best(
             budget_class=leader.budget_class,
             data=board.data,
             row=leader,
+            search=board.search,
             shared=max(1, shared),
             references=board.references,
         )

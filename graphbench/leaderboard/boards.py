@@ -281,6 +281,7 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         sealed=tuple(record.verification.score for record in entry.records if record.verification is not None),
         algorithm=any(record.verification.algorithm for record in entry.records if record.verification is not None),
         in_steps=any(record.steps for record in entry.records),
+        trained=not all(record.untrained for record in entry.records),
         own_model=own_model,
         blind=own_model or not draws & set(draws_seen(first.dataset, first.model)),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,6 +97,7 @@ class Row:
         sealed: Scores of distinct runs on their sealed draws, of the runs that have one.
         algorithm: Whether a sealed draw showed that the weights make no difference to the score.
         own_model: Whether the records are of a model that this package did not train.
+        trained: Whether anything was trained; False for rules, searches and solvers.
         in_steps: Whether the model was trained in optimizer steps; False for forests, rules and solvers, and where no
             record says so.
         unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
@@ -137,6 +139,7 @@ class Row:
     sealed: tuple[float, ...] = ()
     algorithm: bool = False
     in_steps: bool = False
+    trained: bool = True
     own_model: bool = False
     blind: bool = True
 
@@ -213,6 +216,16 @@ class Board:
     size: float | None = None
 
     @property
+    def search(self) -> Row | None:
+        """The best row for which nothing was trained, of the ranked ones where any is ranked; None without such rows."""
+        return _leader([row for row in self.rows if not row.trained])
+
+    @property
+    def leader(self) -> Row:
+        """The best trained row, of the ranked ones where any is ranked; the best of all rows if none was trained."""
+        return _leader([row for row in self.rows if row.trained] or self.rows) or self.rows[0]
+
+    @property
     def counts(self) -> bool:
         """Whether the scores count in means over datasets: scores of the test split on the main samples."""
         return self.main and self.split == TEST
@@ -226,6 +239,10 @@ class Board:
     def unit(self) -> str:
         """Address and protocol."""
         return f"{self.dataset} ({self.protocol})" if self.protocol else self.dataset
+
+
+def _leader(rows: Sequence[Row]) -> Row | None:
+    return next((row for row in rows if row.rank is not None), rows[0] if rows else None)
 
 
 @dataclass(frozen=True, slots=True)

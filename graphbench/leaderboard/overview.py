@@ -51,8 +51,9 @@ class Line:
         models: Number of models with a score on the test split.
         trivial: The best predictor that knows no graph.
         classical: The best rule, reference solver or model that was not trained in steps; None if there is none.
-        best: Budget class -> the best recorded model within it: of the ranked ones where any is ranked.
-        ahead: Budget class -> the model with the best mean, where that has no rank and another model has one.
+        best: Budget class -> the best recorded model within it that was trained: of the ranked ones where any is
+            ranked, and of rules, searches and solvers where nothing was trained.
+        ahead: Budget class -> the trained model with the best mean, where that has no rank and another one has.
         published: The best published score of the same protocol; if none is comparable, the best of the others.
         curve: (size, score) of the best model of all on every split with a size, ascending.
     """
@@ -113,11 +114,12 @@ def lines_of(leaderboard: Leaderboard) -> list[Line]:
 
 def _line(unit: str, tests: Mapping[BudgetClass, Board], boards: Sequence[Board]) -> Line:
     board = tests["open"]
-    best = {name: _best(tests[name]) for name in BUDGET_CLASSES if name in tests}
+    best = {name: tests[name].leader for name in BUDGET_CLASSES if name in tests}
     classical = [Scored(row.label, row.mean) for row in board.rows if not row.in_steps]
     kinds = ("rule", "solver")
     classical += [Scored(r.name, r.value) for r in board.references if r.kind in kinds and r.comparable]
-    ahead = {name: tests[name].rows[0] for name in best if tests[name].rows[0].label != tests[name].best}
+    first = {name: next(row for row in tests[name].rows if row.trained == best[name].trained) for name in best}
+    ahead = {name: first[name] for name in best if first[name].label != best[name].label}
     return Line(
         unit=unit,
         domain=board.domain,
@@ -133,10 +135,6 @@ def _line(unit: str, tests: Mapping[BudgetClass, Board], boards: Sequence[Board]
         published=_first(board.references, "published") or _not_comparable(board.references),
         curve=_curve(best["open"], boards),
     )
-
-
-def _best(board: Board) -> Row:
-    return next(row for row in board.rows if row.label == board.best)
 
 
 def _best_of(scored: Sequence[Scored], higher: bool) -> Scored | None:

@@ -101,7 +101,7 @@ def _within_printed(records: Sequence[RunRecord], card: Card) -> bool:
     printed = printed_models(card.domain) if published(card.address) else frozenset()
 
     def is_within(record: RunRecord) -> bool:
-        if record.parameters == 0 and record.wall_seconds == 0:  # nothing was trained
+        if record.untrained:
             return most is not None
         if record.steps and record.batch_size:
             return most is not None and record.steps * record.batch_size <= most

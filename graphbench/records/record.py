@@ -236,6 +236,11 @@ class RunRecord(StrictModel):
             raise ResultError(f"the record of {stated.model!r} is refused: {explain(error, cls)}") from error
 
     @property
+    def untrained(self) -> bool:
+        """Whether nothing was trained, as for rules and solvers."""
+        return self.parameters == 0 and self.wall_seconds == 0
+
+    @property
     def remarks(self) -> str:
         """The notes, and which scores were stated as numbers."""
         stated = f"scores of {', '.join(self.scores_stated)} as stated" if self.scores_stated else ""

@@ -8,6 +8,7 @@ import graphbench
 from graphbench.cli import show
 from graphbench.leaderboard.bar import Mark, bar
 from graphbench.leaderboard.best import best
+from graphbench.records.files import load_records
 from graphbench.records.published import published
 
 
@@ -25,6 +26,19 @@ def test_the_best_of_every_kind_stands_in_the_bar() -> None:
     assert marks["published"].value == max(printed)
 
 
+def test_searches_and_trained_models_have_marks_of_their_own() -> None:
+    card = graphbench.card("co/rb_small:mis")
+    (leader,) = best(card.address)[card.address]
+    assert leader.row.trained and leader.search is not None and not leader.search.trained
+    marks = {mark.kind: mark for mark in bar(card, leader)}
+    assert (marks["recorded"].name, marks["recorded"].value) == (leader.row.model, leader.mean)
+    assert (marks["search"].name, marks["search"].value) == (leader.search.model, leader.search.mean)
+    searches = [record for record in load_records(card.address) if record.untrained]
+    assert searches and leader.search.model in {record.model for record in searches}
+    (alone,) = best(records=searches)[card.address]
+    assert not alone.row.trained and "recorded" not in {mark.kind for mark in bar(card, alone)}
+
+
 def test_lower_scores_are_better_where_they_are() -> None:
     card = graphbench.card("algoreas/flow_easy")
     marks = {mark.kind: mark.value for mark in bar(card, None)}
@@ -39,7 +53,7 @@ def test_scores_of_a_part_name_its_size() -> None:
     (leader,) = best(card.address)[card.address]
     assert not leader.data.whole
     marks = {mark.kind: mark for mark in bar(card, leader)}
-    assert marks["recorded"].samples == leader.data.graphs
+    assert marks["recorded"].samples == marks["search"].samples == leader.data.graphs
     measured = card.measured_scores.scored_samples["test"]
     assert marks["trivial"].samples == (None if measured == leader.data.graphs else measured)
 
