@@ -217,7 +217,7 @@ class Board:
 
     @property
     def search(self) -> Row | None:
-        """The best row for which nothing was trained, of the ranked ones where any is ranked; None without such rows."""
+        """The best row for which nothing was trained, of the ranked ones where any is ranked; None without any."""
         return _leader([row for row in self.rows if not row.trained])
 
     @property

@@ -1,8 +1,8 @@
 """Equiangular latitude-longitude grids, and conservative regridding between grids with separable cells.
 
 Cells are products of an interval of longitudes and an interval of latitudes, so the area of overlap of two cells is the
-product of an overlap of longitudes and an overlap of sines of latitudes. Regridding is therefore two small matrix
-products, one per axis.
+product of an overlap of longitudes and an overlap of sines of latitudes. Regridding is therefore two small sums of
+products, one per axis, whose terms are added in the order of the source, so that bits do not depend on the processor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
+from graphbench.core.kernels import kernel
 from graphbench.core.latitudes import latitude_bounds
+from graphbench.domains.weather.elementary import sine_of_degrees
 
 Floats = NDArray[np.float64]
 _FULL = 360.0
@@ -32,7 +34,7 @@ def latitude_overlap(source: ArrayLike, target: ArrayLike) -> Floats:
         source: Latitudes of the source in degrees, ascending.
         target: Latitudes of the target in degrees, ascending.
     """
-    a, b = (np.sin(np.deg2rad(latitude_bounds(centres))) for centres in (source, target))
+    a, b = (sine_of_degrees(latitude_bounds(centres)) for centres in (source, target))
     shared = np.minimum(b[1:, None], a[None, 1:]) - np.maximum(b[:-1, None], a[None, :-1])
     return np.clip(shared, 0.0, None) / (b[1:] - b[:-1])[:, None]
 
@@ -91,4 +93,27 @@ def regrid(
             f"the fields end in the shape {list(values.shape[-2:])}, the source grid has {east.shape[1]} longitudes "
             f"and {north.shape[1]} latitudes"
         )
-    return np.matmul(np.matmul(east, values), north.T)
+    flat = np.ascontiguousarray(values.reshape(-1, *values.shape[-2:]))
+    result = np.empty((len(flat), len(east), len(north)))
+    _regrid(flat, east, north, result)
+    return result.reshape(*values.shape[:-2], len(east), len(north))
+
+
+@kernel
+def _regrid(fields: Floats, east: Floats, north: Floats, result: Floats) -> None:
+    """Add up source columns, then source rows, by their weights; cells without overlap are left out."""
+    columns = np.empty((east.shape[0], north.shape[1]))
+    for f in range(fields.shape[0]):
+        columns[:] = 0.0
+        for x in range(east.shape[0]):
+            for a in range(east.shape[1]):
+                if east[x, a] != 0.0:
+                    for b in range(north.shape[1]):
+                        columns[x, b] += east[x, a] * fields[f, a, b]
+        for x in range(east.shape[0]):
+            for y in range(north.shape[0]):
+                total = 0.0
+                for b in range(north.shape[1]):
+                    if north[y, b] != 0.0:
+                        total += north[y, b] * columns[x, b]
+                result[f, x, y] = total

@@ -8,12 +8,18 @@ Unlike the real atmosphere it has eight layers, so the 13 levels hold less infor
 insolation is a daily mean, so there is no diurnal cycle; sea surface temperature, sea ice, snow and soil follow the
 climatology.
 
+XLA, which compiles the model, would use whatever the processor has. Here it is limited to AVX2 and to its own matrix
+products, so that the bits are the same on all processors of the architecture x86-64 that have AVX2.
+
 jcm comes with the extra ``graphbench[weather]``.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import platform
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +35,7 @@ from numpy.typing import NDArray
 from graphbench.core.errors import GenerationError, MissingDependency
 from graphbench.core.latitudes import grid_latitudes
 from graphbench.domains.weather.channels import CHANNELS, LEVELS
+from graphbench.domains.weather.elementary import exp, portable_algebra
 from graphbench.domains.weather.grids import grid_longitudes, regrid
 from graphbench.domains.weather.vertical import (
     DRY_AIR,
@@ -48,6 +55,12 @@ _NOISE = 3.0  # K, standard deviation of the perturbation of the first temperatu
 _MEAN_SURFACE_PRESSURE = 98_550.0  # Pa, of the real atmosphere (Trenberth and Smith, 2005)
 _WATER = 1000.0  # kg m**-3
 _RAIN = "accumulated_rain"
+_XLA_FLAGS = (
+    "--xla_cpu_max_isa=AVX2",
+    "--xla_cpu_experimental_ynn_fusion_type=",  # a library of matrix products that chooses code by the processor
+    "--xla_cpu_use_onednn=false",
+    "--xla_cpu_multi_thread_eigen=false",
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,8 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
 
 def environment() -> dict[str, str]:
     """Return the versions of the simulator and the machine, on which the bits of simulated states depend."""
-    versions = {"machine": f"{platform.machine()} {_processor()}".strip()}
+    machine = "x86-64 with AVX2" if _is_portable() else f"{platform.machine()} {_processor()}".strip()
+    versions = {"machine": machine}
     for name in ("jcm", "dinosaur", "jax", "jaxlib"):
         try:
             versions[name] = version(name)
@@ -106,14 +120,36 @@ def environment() -> dict[str, str]:
     return versions
 
 
+@lru_cache(maxsize=1)
+def _is_portable() -> bool:
+    """Have XLA compile the code that all processors with AVX2 share; return whether it does.
+
+    XLA reads its flags once, when jax is first used. Where a program has used jax before, or the processor lacks AVX2,
+    bits depend on the processor.
+    """
+    if not {"avx2", "fma"} <= {*_facts_of_processor("flags").split()}:
+        return False
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    if "jax" in sys.modules:
+        return {*_XLA_FLAGS} <= {*flags}
+    names = {flag.partition("=")[0] for flag in _XLA_FLAGS}
+    others = [flag for flag in flags if flag.partition("=")[0] not in names]
+    os.environ["XLA_FLAGS"] = " ".join([*others, *_XLA_FLAGS])
+    return True
+
+
 def _processor() -> str:
     """Return the name of the processor, if the system tells it."""
+    return _facts_of_processor("model name") or platform.processor()
+
+
+def _facts_of_processor(name: str) -> str:
+    """Return what Linux says about the first processor; nothing on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name), "")
 
 
 def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:
@@ -124,10 +160,12 @@ def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:
     model = setup.model
     begin = np.datetime64(run.start, "D") - np.timedelta64(run.spin_up, "D")
     model.start_time = to_datetime(str(begin), name="start")
-    model.bootstrap_state(_first_state(setup, run.seed))
+    with portable_algebra():
+        model.bootstrap_state(_first_state(setup, run.seed))
     last_rain = None
     for chunk in range(10**6):
-        saved = model.resume(forcing=setup.forcing, save_interval=STEP_HOURS / 24, total_time=float(CHUNK_DAYS))
+        with portable_algebra():  # matrices of the dynamics are inverted when the model is compiled
+            saved = model.resume(forcing=setup.forcing, save_interval=STEP_HOURS / 24, total_time=float(CHUNK_DAYS))
         rain = np.asarray(saved.physics[_RAIN], np.float64)
         sampled = chunk * CHUNK_DAYS >= run.spin_up
         if sampled or (chunk + 1) * CHUNK_DAYS >= run.spin_up:
@@ -144,6 +182,7 @@ def _setup(truncation: int) -> Any:
     Raises:
         MissingDependency: If jcm is not installed.
     """
+    _is_portable()
     try:
         import_module("jcm.model")
     except ImportError as error:
@@ -166,7 +205,7 @@ def _cached_setup(truncation: int) -> Any:
     from jcm.terrain import TerrainData
 
     files = resources.files("jcm.data.bc.t30.clim")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), portable_algebra():
         warnings.simplefilter("ignore", FutureWarning)  # xarray warns about arguments of jcm
         coords = get_speedy_coords(layers=_LAYERS, spectral_truncation=truncation)
         terrain = TerrainData.from_file(str(files / "terrain.nc"), coords)
@@ -207,9 +246,9 @@ def _first_state(setup: Any, seed: int) -> Any:
     horizontal = setup.coords.horizontal
     state = setup.model.initial_state(random_seed=0)
     surface = np.asarray(horizontal.to_nodal(state.log_surface_pressure), np.float64)
-    weights = np.cos(np.asarray(horizontal.latitudes, np.float64))
-    mean = float(p0) * np.average(np.exp(surface[0]).mean(axis=0), weights=weights)
-    surface += np.log(_MEAN_SURFACE_PRESSURE / mean)
+    weights = [math.cos(latitude) for latitude in np.asarray(horizontal.latitudes, np.float64).tolist()]
+    mean = float(p0) * np.average(exp(surface[0]).mean(axis=0), weights=weights)
+    surface += math.log(_MEAN_SURFACE_PRESSURE / mean)
     random = np.random.Generator(np.random.Philox(key=seed))
     noise = _NOISE * random.standard_normal((_LAYERS, *horizontal.nodal_shape))
     state.log_surface_pressure = horizontal.to_modal(jnp.asarray(surface, jnp.float32))
@@ -225,7 +264,7 @@ def _surface_geopotential(dynamics: Any, sigma: float) -> NDArray[np.float64]:
     """
     lowest = (dynamics.geopotential, dynamics.temperature, dynamics.specific_humidity)
     geopotential, temperature, humidity = (np.asarray(field, np.float64)[:, -1] for field in lowest)
-    return geopotential - DRY_AIR * temperature * (1 + 0.61 * humidity) * np.log(1 / sigma)
+    return geopotential - DRY_AIR * temperature * (1 + 0.61 * humidity) * math.log(1 / sigma)
 
 
 def _states(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.errors import ArgumentError
 from graphbench.core.kernels import kernel
+from graphbench.domains.weather.elementary import exp, log, power
 
 Floats = NDArray[np.float64]
 
@@ -30,12 +31,12 @@ def to_levels(fields: ArrayLike, pressure: ArrayLike, levels: ArrayLike) -> Floa
     Raises:
         ArgumentError: If the shapes differ, or there are fewer than two layers.
     """
-    values, layers = np.asarray(fields, np.float64), np.log(np.asarray(pressure, np.float64))
+    values, layers = np.asarray(fields, np.float64), log(pressure)
     if values.shape != layers.shape or values.ndim < 2:
         raise ArgumentError(f"fields have the shape {list(values.shape)}, the pressure {list(layers.shape)}")
     if values.shape[-2] < 2:
         raise ArgumentError(f"fields have {values.shape[-2]} layers; levels are interpolated between at least two")
-    wanted = np.log(np.asarray(levels, np.float64))
+    wanted = log(levels)
     interpolated = np.empty((*values.shape[:-2], len(wanted), values.shape[-1]))
     flat = values.reshape(-1, *values.shape[-2:])
     _interpolate(flat, layers.reshape(flat.shape), wanted, interpolated.reshape(len(flat), len(wanted), -1))
@@ -64,7 +65,7 @@ def temperature_to_levels(temperature: ArrayLike, pressure: ArrayLike, levels: A
     interpolated = to_levels(values, layers, wanted)
     ratio = np.maximum(wanted[:, None] / layers[..., -1:, :], 1.0)
     below = ratio > 1
-    return np.where(below, values[..., -1:, :] * ratio ** (DRY_AIR * LAPSE_RATE / GRAVITY), interpolated)
+    return np.where(below, values[..., -1:, :] * power(ratio, DRY_AIR * LAPSE_RATE / GRAVITY), interpolated)
 
 
 def geopotential_to_levels(
@@ -85,7 +86,7 @@ def geopotential_to_levels(
     interpolated = to_levels(values, layers, wanted)
     lowest = np.asarray(temperature, np.float64)[..., -1:, :]
     ratio = np.maximum(wanted[:, None] / layers[..., -1:, :], 1.0)
-    depth = lowest / LAPSE_RATE * (ratio ** (DRY_AIR * LAPSE_RATE / GRAVITY) - 1)
+    depth = lowest / LAPSE_RATE * (power(ratio, DRY_AIR * LAPSE_RATE / GRAVITY) - 1)
     return np.where(ratio > 1, values[..., -1:, :] - GRAVITY * depth, interpolated)
 
 
@@ -115,7 +116,7 @@ def sea_level_pressure(
     surface = np.where(hot, (_WARM + surface) / 2, np.where(cold, (_COLD + surface) / 2, surface))
     over = height / (DRY_AIR * surface)
     x = np.where(cold, standard, exponent) * over
-    return pressure * np.exp(over * (1 - x / 2 + x**2 / 3))
+    return pressure * exp(over * (1 - x / 2 + x**2 / 3))
 
 
 def _floats(values: ArrayLike, pressure: ArrayLike, levels: ArrayLike) -> tuple[Floats, Floats, Floats]:
