@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,21 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.95
 _WORDS = {"pretrained": "pretrained", "scratch": "from scratch"}
+_MOST, _DARK = 0.5, 0.3  # changes at which the colours of a matrix end, and from which their text is white
 Curve = Mapping[int, Sequence[float]]  # shots -> score of every seed
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What pretraining changes.
+
+    Attributes:
+        change: Change of the mean score, as a share of the score from scratch; positive where it is better.
+        apart: Whether the intervals of the two means do not overlap.
+    """
+
+    change: float
+    apart: bool
 
 
 def curves_of(results: Iterable[Adapted], split: str) -> dict[str, dict[str, dict[int, list[float]]]]:
@@ -59,6 +74,54 @@ def transfer_table(results: Sequence[Adapted], split: str) -> str:
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
+def gains(results: Iterable[Adapted], split: str) -> dict[str, dict[int, Gain]]:
+    """Return dataset -> shots -> what the pretraining changes, where both starts have scores."""
+    results = list(results)
+    metrics = _metrics_of(results)
+    found: dict[str, dict[int, Gain]] = {}
+    for dataset, starts in curves_of(results, split).items():
+        sign = 1 if METRICS[metrics[dataset]].higher_is_better else -1
+        for count, first in sorted(starts.get("pretrained", {}).items()):
+            second = starts.get("scratch", {}).get(count, [])
+            if first and second and np.mean(second):
+                change = sign * (np.mean(first) - np.mean(second)) / abs(np.mean(second))
+                found.setdefault(dataset, {})[count] = Gain(float(change), _are_apart(first, second))
+    return found
+
+
+def transfer_matrix(results: Sequence[Adapted], split: str) -> Figure:
+    """Return the gains of all datasets as a matrix: a row per dataset, a column per number of samples.
+
+    A cell has the change of the mean score by pretraining, in per cent of the score from scratch and positive where it
+    is better; a frame says that the two 95 % intervals do not overlap. Colours end at 50 %.
+    """
+    from matplotlib.patches import Rectangle
+
+    cells = gains(results, split)
+    shots = sorted({count for by_shots in cells.values() for count in by_shots})
+    values = np.full((len(cells), len(shots)), np.nan)
+    figure, (axes,) = new_figure(1, (1.1 * len(shots) + 4.0, 0.32 * len(cells) + 1.2), 1)
+    for row, by_shots in enumerate(cells.values()):
+        for count, gain in by_shots.items():
+            column = shots.index(count)
+            values[row, column] = gain.change
+            dark = abs(gain.change) > _DARK
+            percent = round(100 * gain.change)
+            words = f"{percent:+d} %".replace("-", "\N{MINUS SIGN}") if percent else "0 %"
+            axes.text(column, row, words, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+            if gain.apart:
+                frame = {"fill": False, "edgecolor": "#e69f00", "linewidth": 2.0, "zorder": 3}
+                axes.add_patch(Rectangle((column - 0.47, row - 0.45), 0.94, 0.9, **frame))
+    axes.grid(visible=False)
+    places = [np.arange(size + 1) - 0.5 for size in reversed(values.shape)]
+    axes.pcolormesh(*places, values, cmap="RdBu", vmin=-_MOST, vmax=_MOST, edgecolors="white", linewidth=0.8)
+    axes.invert_yaxis()
+    axes.set_xticks(range(len(shots)), [f"n = {count:,}" for count in shots])
+    axes.set_yticks(range(len(cells)), list(cells))
+    axes.tick_params(length=0, labelsize=8)
+    return figure
+
+
 def separated(results: Sequence[Adapted], split: str) -> tuple[int, int]:
     """Return in how many pairs of pretrained and scratch the two intervals do not overlap, and the number of pairs."""
     apart = pairs = 0
@@ -67,8 +130,16 @@ def separated(results: Sequence[Adapted], split: str) -> tuple[int, int]:
             halves = half_width(first), half_width(second := starts.get("scratch", {}).get(count, []))
             if halves[0] is not None and halves[1] is not None:
                 pairs += 1
-                apart += abs(float(np.mean(first)) - float(np.mean(second))) > halves[0] + halves[1]
+                apart += _are_apart(first, second)
     return apart, pairs
+
+
+def _are_apart(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Return whether the intervals of two means do not overlap; False below three scores."""
+    halves = half_width(first), half_width(second)
+    if halves[0] is None or halves[1] is None:
+        return False
+    return abs(float(np.mean(first)) - float(np.mean(second))) > halves[0] + halves[1]
 
 
 def half_width(scores: Sequence[float]) -> float | None:

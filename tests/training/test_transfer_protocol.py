@@ -10,7 +10,15 @@ import pytest
 from graphbench.cli import main
 from graphbench.core.errors import CardError, ConfigError
 from graphbench.records.files import read_record
-from graphbench.reports.transfer import half_width, separated, transfer_figure, transfer_table
+from graphbench.reports.transfer import (
+    Gain,
+    gains,
+    half_width,
+    separated,
+    transfer_figure,
+    transfer_matrix,
+    transfer_table,
+)
 from graphbench.training import transfer
 from graphbench.training.transfer import Adapted, TransferPlan, run_transfer, sources_of
 
@@ -119,6 +127,25 @@ def test_the_table_has_means_and_intervals():
     figure = transfer_figure(results, "test")
     assert figure.axes[0].get_title() == "algoreas/mst_easy"
     assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"pretrained", "from scratch"}
+
+
+def test_gains_are_shares_of_the_score_from_scratch():
+    better = [_adapted("pretrained", 10, seed, score) for seed, score in enumerate((0.59, 0.6, 0.61))]
+    scratch = [_adapted("scratch", 10, seed, score) for seed, score in enumerate((0.39, 0.4, 0.41))]
+    alone = [_adapted("pretrained", 0, 0, 0.9)]  # there is no model from scratch without samples
+    errors = [
+        Adapted("mine/gone", 100, 0, start, (), {"test": error}, 1.0, metric="rmse")
+        for start, error in (("pretrained", 3.0), ("scratch", 2.0))
+    ]
+    found = gains([*better, *scratch, *alone, *errors], "test")
+    assert found == {
+        "algoreas/mst_easy": {10: Gain(pytest.approx(0.5), True)},
+        "mine/gone": {100: Gain(pytest.approx(-0.5), False)},  # a higher error is worse, and one seed has no interval
+    }
+    axes = transfer_matrix([*better, *scratch, *alone, *errors], "test").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["+50 %", "\N{MINUS SIGN}50 %"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["n = 10", "n = 100"]
+    assert len(axes.patches) == 1  # the frame of the one gain whose intervals do not overlap
 
 
 @pytest.mark.parametrize("option", ["--pretrain", "--adapt"])
