@@ -110,7 +110,7 @@ def transfer_matrix(results: Sequence[Adapted], split: str) -> Figure:
             words = f"{percent:+d} %".replace("-", "\N{MINUS SIGN}") if percent else "0 %"
             axes.text(column, row, words, ha="center", va="center", fontsize=8, color="white" if dark else "black")
             if gain.apart:
-                frame = {"fill": False, "edgecolor": "#e69f00", "linewidth": 2.0, "zorder": 3}
+                frame: dict[str, Any] = {"fill": False, "edgecolor": "#e69f00", "linewidth": 2.0, "zorder": 3}
                 axes.add_patch(Rectangle((column - 0.47, row - 0.45), 0.94, 0.9, **frame))
     axes.grid(visible=False)
     places = [np.arange(size + 1) - 0.5 for size in reversed(values.shape)]
@@ -127,10 +127,9 @@ def separated(results: Sequence[Adapted], split: str) -> tuple[int, int]:
     apart = pairs = 0
     for starts in curves_of(results, split).values():
         for count, first in starts.get("pretrained", {}).items():
-            halves = half_width(first), half_width(second := starts.get("scratch", {}).get(count, []))
-            if halves[0] is not None and halves[1] is not None:
-                pairs += 1
-                apart += _are_apart(first, second)
+            second = starts.get("scratch", {}).get(count, [])
+            pairs += half_width(first) is not None and half_width(second) is not None
+            apart += _are_apart(first, second)
     return apart, pairs
 
 
