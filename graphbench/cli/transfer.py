@@ -13,7 +13,7 @@ from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphbench.training.transfer import TransferPlan
+    from graphbench.training.transfer import Adapted, TransferPlan
 
 
 def transfer(
@@ -108,16 +108,23 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"{text!r} is no list of numbers such as 0,10,100", param_hint="--shots") from None
 
 
-def _require_same_plan(plan: TransferPlan, path: Path) -> None:
-    """Refuse a folder with the results of another plan, which would be lost."""
+def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
+    """Return the results that a file has of a plan; those of another plan are refused, because they would be lost."""
     from graphbench.core.files import read_json
+    from graphbench.training.transfer import Adapted
 
     if not path.is_file():
-        return
+        return []
     there = read_json(path, ConfigError, "choose another folder with --output")
     before = there.get("plan") if isinstance(there, dict) else None
     if before != json.loads(plan.model_dump_json()):
         raise ConfigError(f"{path} has the results of another plan; choose another folder with --output")
+    try:
+        return [Adapted(**{**one, "pretrained_on": tuple(one["pretrained_on"])}) for one in there["results"]]
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the results in {path} are damaged ({error}); choose another folder with --output"
+        ) from error
 
 
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
@@ -130,14 +137,15 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     from graphbench.training.transfer import run_transfer, targets_of
 
     targets = targets_of(plan)
-    _require_same_plan(plan, output / "transfer.json")
+    done = _results_of(plan, output / "transfer.json")
     runs = len(targets) * len(plan.seeds) * sum(1 if shots == 0 else 2 for shots in plan.shots)
     split = plan.evaluate[0]
     results = []
     facts: dict[str, Any] = {"plan": plan.model_dump(), "graphbench_version": __version__, "machine": hardware()}
-    for one in run_transfer(plan, output, root, device):
+    for one in run_transfer(plan, output, root, device, done):
         results.append(one)
-        facts["results"] = [result.to_dict() for result in results]
+        kept = [other for other in done if other not in results]  # an interruption must not lose them
+        facts["results"] = [result.to_dict() for result in (*results, *kept)]
         write_json(output / "transfer.json", facts, sort_keys=False)
         if not as_json:
             score = f"{one.scores[split]:.4g}" if split in one.scores else one.note or f"no score on {split}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -167,7 +167,13 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
     return targets
 
 
-def run_transfer(plan: TransferPlan, output: Path, root: Path | None = None, device: str = "auto") -> Iterator[Adapted]:
+def run_transfer(
+    plan: TransferPlan,
+    output: Path,
+    root: Path | None = None,
+    device: str = "auto",
+    done: Iterable[Adapted] = (),
+) -> Iterator[Adapted]:
     """Yield the adapted models of a plan, as they are trained; finished runs of the same folder are kept.
 
     Args:
@@ -175,20 +181,27 @@ def run_transfer(plan: TransferPlan, output: Path, root: Path | None = None, dev
         output: Folder of the runs.
         root: Folder of the datasets; None for the default root.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
+        done: Results of the same plan, which are yielded as they are: their runs need not exist any more.
 
     Raises:
         GraphBenchError: As :func:`graphbench.train` raises.
     """
     runs = _Runs(plan, output, root, device)
+    known = {(one.dataset, one.seed, one.shots, one.start): one for one in done}
     for name in targets_of(plan):
         for seed in plan.seeds:
+            wanted = [(shots, start) for shots in plan.shots for start in (STARTS if shots else STARTS[:1])]
+            if all((name, seed, *one) in known for one in wanted):
+                yield from (known[name, seed, *one] for one in wanted)
+                continue
             names, folder = runs.pretrained(name, seed)
-            for shots in plan.shots:
-                if shots == 0:
-                    yield runs.unadapted(name, names, seed, folder)
-                    continue
-                for start in STARTS:
+            for shots, start in wanted:
+                if (name, seed, shots, start) in known:
+                    yield known[name, seed, shots, start]
+                elif shots:
                     yield runs.adapted(name, names, seed, shots, start, folder)
+                else:
+                    yield runs.unadapted(name, names, seed, folder)
 
 
 @dataclass(frozen=True)

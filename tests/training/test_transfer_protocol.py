@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from graphbench.cli import main
+from graphbench.cli import transfer as cli_transfer
 from graphbench.core.errors import CardError, ConfigError
 from graphbench.records.files import read_record
 from graphbench.reports.transfer import (
@@ -93,6 +95,32 @@ def test_finished_runs_are_kept(results, monkeypatch):
     assert all(seen)
 
 
+def test_known_results_need_no_runs(results, tmp_path):
+    found, folder = results
+    assert list(run_transfer(_plan(), tmp_path / "new", folder / "data", done=found)) == found
+    assert not (tmp_path / "new").exists()
+    again = list(run_transfer(_plan(), tmp_path / "new", folder / "data", done=found[:-1]))
+    assert again[:-1] == found[:-1] and again[-1].scores == found[-1].scores
+
+
+def test_an_interruption_keeps_known_results(results, tmp_path, monkeypatch):
+    found, folder = results
+    file = tmp_path / "transfer.json"
+    known = [found[0], found[2]]  # the one between them is to be trained again
+    file.write_text(json.dumps({"plan": _plan().model_dump(), "results": [one.to_dict() for one in known]}))
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transfer, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cli_transfer._run(_plan(), tmp_path, folder / "data", "cpu", as_json=True)
+    assert len(json.loads(file.read_text())["results"]) == 2
+    file.write_text(json.dumps({"plan": _plan().model_dump(), "results": [{"pretrained_on": []}]}))
+    with pytest.raises(ConfigError, match="damaged"):
+        cli_transfer._run(_plan(), tmp_path, folder / "data", "cpu", as_json=True)
+
+
 def test_wrong_plans_are_refused_before_training(tmp_path):
     with pytest.raises(ConfigError, match="hidden"):
         list(run_transfer(_plan(set={"model.hidden": -1}), tmp_path, tmp_path))
@@ -170,6 +198,11 @@ def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
     assert len(written["results"]) == 2 and written["machine"]["cores"] and written["graphbench_version"]
     assert "<svg" in (tmp_path / "out" / "transfer.svg").read_text()
     assert "`gin_small` was pretrained on bridges_easy" in (tmp_path / "out" / "transfer.md").read_text()
+    shutil.rmtree(tmp_path / "out" / "adapted")
+    with pytest.raises(SystemExit) as end:
+        main(["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", *sizes, *place])
+    assert end.value.code == 0 and not (tmp_path / "out" / "adapted").exists()
+    assert json.loads((tmp_path / "out" / "transfer.json").read_text())["results"] == written["results"]
     others = ["--shots", "5", *sizes[2:], *place]
     with pytest.raises(SystemExit) as end:
         main(["transfer", "--pretrain", "bridges_easy", "--adapt", "mst_easy", "--model", "gin_small", *others])
