@@ -142,6 +142,10 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
         and answer["verdict"] == "same bits"
         and answer["repeated_at"] == json.loads(kept.model_dump_json())["repeated_at"]
     )
+    code, out = run("bridges_easy", "--dry-run")
+    assert code == 0 and "0 records" in out and "1 other in reproductions already" in out
+    code, out = run("bridges_easy", "--dry-run", "--again")
+    assert code == 0 and "1 record," in out and "already" not in out
     code, out = run("bridges_easy", "--model", "nothing")
     assert code == 2 and "without them 1 record would, of gin_small, with the seeds 3" in out
     code, _ = run()

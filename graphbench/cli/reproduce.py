@@ -51,7 +51,9 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Repeat records whose outcome is in the output folder already.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the records that fit, and repeat none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the records that would be repeated, and repeat none.")
+    ] = False,
     root: Root = None,
     workers: Workers = None,
     as_json: Json = False,
@@ -84,12 +86,12 @@ def reproduce(
     ]
     if not chosen:
         raise ConfigError(_why_none(named, weights))
-    if dry_run:
-        _print_chosen(chosen, as_json)
-        return
     method = "weights" if weights else "training"
     finished = {} if again else _finished(chosen, output, method)
     missing = sorted((row for row in chosen if row.path not in finished), key=_minutes)
+    if dry_run:
+        _print_chosen(missing, len(finished), output, as_json)
+        return
     how: dict[str, Any] = {"root": root, "workers": workers}
     repeated = rescore(missing, **how) if weights else train_again(missing, runs, **how)
     by_path: dict[str, Reproduction | GraphBenchError] = dict(finished)
@@ -161,7 +163,8 @@ def _finished(rows: Sequence[Row], output: Path, method: str) -> dict[str, Repro
     }
 
 
-def _print_chosen(rows: Sequence[Row], as_json: bool) -> None:
+def _print_chosen(rows: Sequence[Row], finished: int, output: Path, as_json: bool) -> None:
+    """Print the records to repeat, the shortest runs first, and how many others have an outcome already."""
     from graphbench.cli.printing import new_table, print_json, print_line, print_table
     from graphbench.core.words import counted, duration
 
@@ -179,7 +182,8 @@ def _print_chosen(rows: Sequence[Row], as_json: bool) -> None:
         )
     print_table(table)
     seconds = sum(_minutes(row) * 60 for row in rows if _minutes(row) != float("inf"))
-    print_line(f"\n{counted(len(rows), 'record')}, {duration(seconds)} of CPU time for training", "dim")
+    others = f"; {counted(finished, 'other')} in {output} already" if finished else ""
+    print_line(f"\n{counted(len(rows), 'record')}, {duration(seconds)} of CPU time for training{others}", "dim")
 
 
 def _seed(row: Row) -> str:
