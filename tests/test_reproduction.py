@@ -143,7 +143,7 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
         and answer["repeated_at"] == json.loads(kept.model_dump_json())["repeated_at"]
     )
     code, out = run("bridges_easy", "--dry-run")
-    assert code == 0 and "0 records" in out and "1 other in reproductions already" in out
+    assert code == 0 and "0 records" in out and "1 other repeated already (reproductions)" in out
     code, out = run("bridges_easy", "--dry-run", "--again")
     assert code == 0 and "1 record," in out and "already" not in out
     code, out = run("bridges_easy", "--model", "nothing")

@@ -182,7 +182,7 @@ def _print_chosen(rows: Sequence[Row], finished: int, output: Path, as_json: boo
         )
     print_table(table)
     seconds = sum(_minutes(row) * 60 for row in rows if _minutes(row) != float("inf"))
-    others = f"; {counted(finished, 'other')} in {output} already" if finished else ""
+    others = f"; {counted(finished, 'other')} repeated already ({output})" if finished else ""
     print_line(f"\n{counted(len(rows), 'record')}, {duration(seconds)} of CPU time for training{others}", "dim")
 
 
