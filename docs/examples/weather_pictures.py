@@ -3,7 +3,8 @@
 ``python docs/examples/weather_pictures.py ROOT`` reads ``weather/sim_64x32`` below the root, draws the pictures below
 ``docs/_static/weather``, and writes the numbers of the page to ``numbers.json`` there. ``--predictions FILE`` draws the
 forecasts of a model, as ``graphbench evaluate --save-predictions`` writes them, instead of linear regression.
-``--sample FILE`` also reads four times of ERA5, the file ``era5-levels-members.nc`` of the sources of cfgrib 0.9.15.1.
+``--sample FILE`` also reads four times of ERA5, the file ``era5-levels-members.nc`` of the sources of cfgrib 0.9.15.1;
+without it the numbers of this sample stay as they are.
 """
 
 from __future__ import annotations
@@ -88,9 +89,12 @@ def main() -> None:
     train, test = States(data.train), States(data.test)
     FOLDER.mkdir(parents=True, exist_ok=True)
     numbers = {"dataset": DATASET, "climate": climate(train), "skill": skill(train, test)}
+    file = FOLDER / "numbers.json"
     if chosen.sample is not None:
         numbers["sample"] = sample_of_era5(chosen.sample)
-    (FOLDER / "numbers.json").write_text(json.dumps(_rounded(numbers), indent=1) + "\n", encoding="utf-8")
+    elif file.is_file():
+        numbers["sample"] = json.loads(file.read_text(encoding="utf-8"))["sample"]
+    file.write_text(json.dumps(_rounded(numbers), indent=1) + "\n", encoding="utf-8")
     draw_skill(numbers["skill"])
     draw_globe()
     draw_forecast(train, test, chosen.predictions)
