@@ -57,7 +57,7 @@ def choose_columns(
         graphs: All graphs.
         choice: What the user says.
         usual: The columns that are inputs where the user names none; None for all that are nothing else.
-        by: What divides the graphs; texts and dates of a column of this name are no input, unless the user names it.
+        by: What divides the graphs; a column of this name is no input, unless the user names it.
 
     Raises:
         DataImportError: If a named column is missing, a type or a location is none, or rows of a column fit nowhere.
@@ -73,7 +73,7 @@ def choose_columns(
     for name in choice.types:
         if name not in names:
             raise DataImportError(f"types names {name!r}, which the graphs lack{closest(name, names)}")
-    only_divides = {by} if isinstance(by, str) and _is_text_or_date(graphs, by) else set()
+    only_divides = {by} if isinstance(by, str) else set()
     taken = {*choice.targets, *choice.meta, *MASKS_OF_SPLITS, *only_divides}
     left = [name for name in names if name not in taken]
     inputs = list(choice.inputs) if choice.inputs is not None else [n for n in left if usual is None or n in usual]
@@ -93,10 +93,6 @@ def choose_columns(
         [f"left out: {', '.join(map(repr, ignored))}; name columns in inputs= or meta= to keep them"] if ignored else []
     )
     return columns, notes
-
-
-def _is_text_or_date(graphs: Sequence[RawGraph], name: str) -> bool:
-    return any(np.asarray(graph.values[name]).dtype.kind in "OUSMm" for graph in graphs if name in graph.values)
 
 
 def _task_words(task: str | None) -> tuple[Location | None, str | None]:

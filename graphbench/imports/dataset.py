@@ -30,6 +30,7 @@ from graphbench.verification.verify import check_card
 
 OWN_DOMAIN = "own"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_LONGEST_NAME = 100
 _PAPER = "one's own data"
 
 
@@ -88,6 +89,8 @@ def import_graphs(
     card_path = home / "datasets" / domain / f"{family}.yaml"
     version = _version(card_path, f"{domain}/{family}", settings)
     folds, notes, overlapping = collected_folds(given, settings, usual)
+    if len(folds) > 1:
+        _require_free([f"{domain}/{family}_fold{k}" for k in range(len(folds))], card_path)
     staging = home / f".importing-{secrets.token_hex(4)}"
     try:
         with clear_errors(home, "write", "choose another folder= (--folder) or set GRAPHBENCH_OWN"):
@@ -115,6 +118,8 @@ def _checked_name(name: str) -> tuple[str, str]:
             f"the name {name!r} is refused; write <domain>/<name> in small letters, digits and underscores, such as "
             "'mine/toy'"
         )
+    if max(len(domain), len(family)) > _LONGEST_NAME:
+        raise DataImportError(f"the name {name!r:.60}... is refused: it has more than {_LONGEST_NAME} letters")
     if (data_dir("datasets") / domain).is_dir():
         raise DataImportError(
             f"the name {name!r} is refused: {domain!r} is a domain of the benchmark; choose a domain of your own, such "
@@ -140,6 +145,16 @@ def _version(card_path: Path, name: str, settings: Settings) -> int:
         return load_family(card_path)[0].version + 1
     except CardError:
         return 1
+
+
+def _require_free(names: Sequence[str], card_path: Path) -> None:
+    """Refuse folds whose names other datasets have."""
+    for name in names:
+        known = catalog().cards.get(name)
+        if known is not None and Path(known.path) != card_path:
+            raise DataImportError(
+                f"the fold {name!r} would have the name of the dataset {known.path}; choose another name"
+            )
 
 
 def _write_card(path: Path, folds: Sequence[Collected], settings: Settings, version: int, *, overlapping: bool) -> None:
@@ -190,6 +205,13 @@ def _words(feature: Feature, facts: Facts, settings: Settings) -> list[str]:
 
 
 def _metrics(outputs: Sequence[Feature], settings: Settings) -> tuple[str, list[str]]:
+    kinds = {feature.kind: feature for feature in outputs}
+    if len(kinds) > 1:
+        first, second = list(kinds.values())[:2]
+        raise DataImportError(
+            f"the targets {first.name!r} ({first.type_name}) and {second.name!r} ({second.type_name}) are of different "
+            "types, which no metric scores together; import one dataset for each type"
+        )
     primary, also = METRICS if settings.asks_links else default_metrics(outputs[0])
     if outputs[0].location is Location.GRAPH:  # every graph is one item
         also = tuple(name for name in also if not metric(name).needs_graphs)

@@ -47,14 +47,19 @@ def collected_folds(
         missing = [split for split in CORE_SPLITS if not given.get(split)]
         if missing:
             raise DataImportError(
-                f"there are no graphs for {missing[0]!r}; give train, val and test, or all graphs together and a rule "
-                "that divides them (split=)"
+                f"there are no graphs for {missing[0]!r}, but for {', '.join(map(repr, given))}; give train, val and "
+                "test, or all graphs together and a rule that divides them (split=)"
+            )
+        if not settings.asks_links and (settings.rule != SplitRule() or settings.by is not None):
+            raise DataImportError(
+                "the splits are given, so split=, by=, fractions=, seed= and folds= would divide nothing; leave them "
+                "out, or give all graphs together"
             )
         whole = collect(given, columns, **how)
         folds = _asking([whole], settings, notes)
         return folds, notes + whole.notes, _shares_graphs(whole, settings)
     if len(graphs) == 1 and columns[-1].location is Location.NODE:
-        folds = _folds_of_nodes(graphs[0], columns, settings, how)
+        folds = _folds_of_nodes(graphs[0], columns, settings, how, notes)
         return folds, notes + folds[0].notes, True
     whole = collect({"all": graphs}, columns, **how)
     folds = _asking(_folds_of_graphs(graphs, whole, settings, notes), settings, notes)
@@ -132,7 +137,7 @@ def _folds_of_graphs(
 
 
 def _folds_of_nodes(
-    graph: RawGraph, columns: Sequence[Column], settings: Settings, how: Mapping[str, Any]
+    graph: RawGraph, columns: Sequence[Column], settings: Settings, how: Mapping[str, Any], notes: list[str]
 ) -> list[Collected]:
     """Return every fold of a single graph: each split has the graph, with the labels of its own nodes alone."""
     whole = collect({"all": [graph]}, columns, **how)
@@ -149,6 +154,8 @@ def _folds_of_nodes(
     if masks and settings.rule == SplitRule() and settings.by is None:
         folds = _folds_of_masks(graph, masks)
     else:
+        if masks:
+            notes.append("the masks of the graph are not used, because a rule of division is given")
         by = graph.values[settings.by] if isinstance(settings.by, str) else settings.by
         folds = divided(settings.rule, graph.num_nodes, by)
     samples = whole.samples["all"]

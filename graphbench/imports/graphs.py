@@ -20,6 +20,8 @@ Array = NDArray[Any]
 MOST_CLASSES = 256
 """Most classes of a column of whole numbers that is read as classes; columns with more are numbers."""
 
+_USUAL_CLASSES = 20  # a target with more classes, some of which never occur, may be an amount
+_MOST_ROUNDED = 0.9  # share of different numbers that stay different as float32
 _MOST_COLUMNS_OF_CLASSES = 32
 _MISSING = -1  # the stored value of a missing class or mask
 
@@ -123,20 +125,30 @@ def collect(
     graphs = [graph for part in parts.values() for graph in part]
     _check(graphs, columns)
     if directed is None:
-        directed = not _is_symmetric(graphs, columns)
-        if directed and _never_reversed(graphs):
+        one_way = next((graph for graph in graphs if not _is_symmetric([graph], columns)), None)
+        directed = one_way is not None
+        if one_way is not None:
+            why = (
+                "no edge has its reverse"
+                if _never_reversed(graphs)
+                else (f"{one_way.name} has edges without their reverse, or with other values in the two directions")
+            )
             notes.append(
-                "no edge has its reverse, so edges are taken as arcs; if every edge is listed once and has no "
-                "direction, say directed=False (--undirected)"
+                f"{why}, so all edges are taken as arcs; if edges have no direction, say directed=False (--undirected)"
             )
     stored = [_with_stored_edges(graph, columns, directed, repair) for graph in graphs]
-    dropped = sum(count for _, count in stored)
+    dropped = sum(one.dropped for one in stored)
     if dropped:
         notes.append(f"{counted(dropped, 'loop or repeated edge', 'loops and repeated edges')} were dropped")
-    features, arrays, classes = _typed([graph for graph, _ in stored], columns, notes)
+    differing = sum(one.differing for one in stored)
+    if differing:
+        notes.append(
+            f"{counted(differing, 'edge')} had several values, such as one per direction; the first one was kept"
+        )
+    features, arrays, classes = _typed([one.graph for one in stored], columns, notes)
     samples, first = {}, 0
     for split, part in parts.items():
-        samples[split] = _samples([graph for graph, _ in stored[first : first + len(part)]], features, arrays, first)
+        samples[split] = _samples([one.graph for one in stored[first : first + len(part)]], features, arrays, first)
         first += len(part)
     return Collected(tuple(features), classes, directed, samples, notes)
 
@@ -202,10 +214,22 @@ def _never_reversed(graphs: Iterable[RawGraph]) -> bool:
     return seen
 
 
-def _with_stored_edges(
-    graph: RawGraph, columns: Sequence[Column], directed: bool, repair: bool
-) -> tuple[RawGraph, int]:
-    """Return a graph whose edges are sorted and stored once, ``u < v`` where undirected, and the dropped edges."""
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A graph as it is stored.
+
+    Attributes:
+        graph: The graph; its edges are sorted and stored once, ``u < v`` where undirected.
+        dropped: Number of loops and repeated edges that were dropped.
+        differing: Number of edges of which one of several values was kept.
+    """
+
+    graph: RawGraph
+    dropped: int
+    differing: int
+
+
+def _with_stored_edges(graph: RawGraph, columns: Sequence[Column], directed: bool, repair: bool) -> _Stored:
     u, v = graph.edges
     kept = np.arange(u.size)
     loops = np.zeros(0, np.int64)
@@ -225,7 +249,14 @@ def _with_stored_edges(
     group = np.cumsum(first) - 1
     chosen = order[first]
     times = np.bincount(group, minlength=chosen.size)
-    _refuse_other_values(graph, columns, order, chosen[group] if order.size else order, directed, repair)
+    differing = _differing(graph, columns, order, chosen[group] if order.size else order)
+    if differing and not directed and not repair:
+        name, arc = differing[0]
+        a, b = graph.edges[:, arc]
+        raise DataImportError(
+            f"{graph.name} has two values of {name!r} for the edge {a}-{b}, one per direction; say directed=True "
+            "(--directed), or give both directions the same value"
+        )
     twice = _repeated(graph.edges[:, order], group, times, directed)
     if twice.size and not repair:
         a, b = u[chosen[twice[0]]], v[chosen[twice[0]]]
@@ -237,7 +268,8 @@ def _with_stored_edges(
     values = {name: array[chosen] if name in at_edges else array for name, array in graph.values.items()}
     directions = 1 if directed else 2
     dropped = loops.size + int(np.maximum(times - directions, 0).sum())
-    return RawGraph(graph.num_nodes, np.stack([u[chosen], v[chosen]]), values, graph.name), dropped
+    kept_graph = RawGraph(graph.num_nodes, np.stack([u[chosen], v[chosen]]), values, graph.name)
+    return _Stored(kept_graph, dropped, len({tuple(sorted(graph.edges[:, arc].tolist())) for _, arc in differing}))
 
 
 def _repeated(edges: Array, group: Array, times: Array, directed: bool) -> NDArray[np.int64]:
@@ -255,21 +287,16 @@ def _repeated(edges: Array, group: Array, times: Array, directed: bool) -> NDArr
     return np.flatnonzero((forward > 1) | (times - forward > 1))
 
 
-def _refuse_other_values(
-    graph: RawGraph, columns: Sequence[Column], order: Array, first: Array, directed: bool, repair: bool
-) -> None:
-    """Refuse undirected edges whose directions have different values.
+def _differing(graph: RawGraph, columns: Sequence[Column], order: Array, first: Array) -> list[tuple[str, int]]:
+    """Return (column, arc) of every arc whose value differs from that of the first arc of its stored edge.
 
     Args:
         graph: The graph.
         columns: The columns.
         order: ``[E]``, the arcs by their stored edge.
         first: ``[E]``, the first arc of the stored edge of each.
-        directed: Whether edges are arcs.
-        repair: Whether the value of the first arc is kept.
     """
-    if directed or repair:
-        return
+    found = []
     for column in columns:
         if column.location is Location.EDGE:
             values = graph.values[column.name]
@@ -277,12 +304,8 @@ def _refuse_other_values(
             if values.dtype.kind == "f":
                 other &= ~(np.isnan(values[order]) & np.isnan(values[first]))
             wrong = np.flatnonzero(other.any(axis=tuple(range(1, other.ndim))) if other.ndim > 1 else other)
-            if wrong.size:
-                u, v = graph.edges[:, order[wrong[0]]]
-                raise DataImportError(
-                    f"{graph.name} has two values of {column.name!r} for the edge {u}-{v}, one per direction; say "
-                    "directed=True (--directed), or give both directions the same value"
-                )
+            found += [(column.name, int(arc)) for arc in order[wrong]]
+    return found
 
 
 def _typed(
@@ -351,6 +374,7 @@ def _features_of_numbers(
     type_name = column.type_name or _type_of(table, column)
     if type_name.startswith("scalar"):
         _refuse_missing(column, table)
+        _compare_rounded(column, table, notes)
         flat = [array.reshape(len(array), width)[:, 0] if width == 1 else array for array in values]
         feature = _feature(column, "scalar" if width == 1 else f"scalar({width})")
         return [(feature, [array.astype(np.float32) for array in flat])]
@@ -363,13 +387,56 @@ def _features_of_numbers(
         feature = _feature(column, of_column, f"_{j}" if width > 1 else "")
         feature_arrays = [_whole(array.reshape(len(array), width)[:, j], feature, column) for array in values]
         typed_features.append((feature, feature_arrays))
-    if column.stage is Stage.INPUT and type_name == "categorical" and column.type_name is None:
+        if column.stage is Stage.OUTPUT:
+            _note_labels(feature, np.concatenate(feature_arrays), table, notes)
+    if type_name == "categorical" and column.type_name is None and _may_be_amounts(column, typed_features):
         which = f"the {width} columns of {column.name!r} are" if width > 1 else f"{column.name!r} is"
         notes.append(
             f"{which} read as classes, as the values are whole numbers; if they are amounts, say "
             f"types={{{column.name!r}: 'scalar'}} (--type {column.name}=scalar)"
         )
     return typed_features
+
+
+def _may_be_amounts(column: Column, typed_features: Sequence[tuple[Feature, list[Array]]]) -> bool:
+    """Return whether classes that were found from values should be named: inputs, and many classes with gaps."""
+    return column.stage is Stage.INPUT or any(
+        feature.classes > max(_USUAL_CLASSES, len(np.unique(np.concatenate(arrays))))
+        for feature, arrays in typed_features
+    )
+
+
+def _note_labels(feature: Feature, labels: Array, table: Array, notes: list[str]) -> None:
+    """Say how many labels are missing; refuse labels of -1 and 1, of which -1 would be read as missing."""
+    missing = int((labels == _MISSING).sum())
+    known = np.unique(labels[labels != _MISSING])
+    if missing and known.size == 1 and table.dtype.kind != "f":
+        raise DataImportError(
+            f"the target {feature.name!r} is {known[0]} everywhere but at {counted(missing, 'label')} of -1, which "
+            "marks a missing label; if -1 is a class, write 0 for it"
+        )
+    if missing:
+        notes.append(
+            f"{missing:,} of {counted(labels.size, 'label')} of {feature.name!r} are missing (-1 or nan), and count in "
+            "no loss and no score"
+        )
+    if known.size == 1:
+        notes.append(f"all known labels of {feature.name!r} are {known[0]}")
+
+
+def _compare_rounded(column: Column, table: Array, notes: list[str]) -> None:
+    """Say where different numbers become equal as float32, in which numbers are stored; refuse it where all do."""
+    exact, rounded = (len(np.unique(values)) for values in (table, table.astype(np.float32)))
+    if exact > 1 and rounded == 1:
+        raise DataImportError(
+            f"the {exact:,} different numbers of {column.name!r} are all {np.float32(table.flat[0])} as float32; "
+            "subtract their mean"
+        )
+    if rounded < _MOST_ROUNDED * exact:
+        notes.append(
+            f"{column.name!r} has {exact:,} different numbers, and {rounded:,} as float32, in which they are stored; "
+            "subtract their mean if the difference matters"
+        )
 
 
 def _type_of(table: Array, column: Column) -> str:

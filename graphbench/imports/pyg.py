@@ -123,7 +123,8 @@ def _raw_graph(data: Any, where: str) -> RawGraph:
             values[key] = array
     if data.edge_index is None:
         raise DataImportError(f"{where} has no edge_index; give [2, edges], empty for graphs without edges")
-    edges = np.asarray(data.edge_index.detach().cpu().numpy())
+    given = data.edge_index
+    edges = np.asarray(given.detach().cpu().numpy() if hasattr(given, "detach") else given)
     if edges.dtype.kind not in "iu":
         raise DataImportError(f"{where}.edge_index has the dtype {edges.dtype}; give whole numbers")
     return RawGraph(int(data.num_nodes), edges.astype(np.int64), values, where)

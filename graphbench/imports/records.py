@@ -13,6 +13,7 @@ from graphbench.core.arguments import checked_path
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import DataImportError, MissingDependency
 from graphbench.core.untrusted import require_regular
+from graphbench.core.words import counted
 from graphbench.imports.dataset import Imported, import_graphs
 from graphbench.imports.graphs import RawGraph
 from graphbench.imports.options import ImportOptions, settings_of
@@ -140,14 +141,25 @@ def _of_objects(objects: list[Any]) -> list[RawGraph]:
 
 def _by_split(graphs: list[RawGraph], path: Path) -> dict[str, list[RawGraph]]:
     table = read_table(path)
-    numbers, splits = table.column("number", "number"), table.column("split", "split")
+    for name in ("number", "split"):
+        if name not in table.columns:
+            raise DataImportError(
+                f"{path} has no column {name!r}; it needs 'number' (of the graph in dataset.pt, from 0) and 'split'"
+            )
+    numbers, splits = table.columns["number"], table.columns["split"]
     parts: dict[str, list[RawGraph]] = {}
     seen = set()
     for line, (number, split) in enumerate(zip(numbers, splits, strict=True), start=2):
         if not number.isdigit() or int(number) >= len(graphs):
             raise DataImportError(f"{path} has the number {number!r} in line {line}; the list has {len(graphs)} graphs")
-        if number in seen:
+        if int(number) in seen:
             raise DataImportError(f"{path} has the number {number} twice; a graph is in one split")
-        seen.add(number)
+        seen.add(int(number))
         parts.setdefault(usual_split(split), []).append(graphs[int(number)])
+    if len(seen) < len(graphs):
+        lacking = next(i for i in range(len(graphs)) if i not in seen)
+        raise DataImportError(
+            f"{path} names {counted(len(seen), 'graph')} of {len(graphs):,} (graph {lacking} is missing; they count "
+            "from 0); name every graph, or leave the others out of dataset.pt"
+        )
     return parts

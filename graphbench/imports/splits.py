@@ -26,7 +26,8 @@ _NAMES = {"validation": "val", "valid": "val", "dev": "val"}
 
 def usual_split(name: str) -> str:
     """Return the name that a split has here: ``val`` for the names that others give the validation split."""
-    return _NAMES.get(name, name)
+    small = name.lower()
+    return _NAMES.get(small, small if small in CORE_SPLITS else name)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def divided(
         DataImportError: If the rule is wrong, or a split would be empty.
     """
     rule.check()
+    if by is not None and not hasattr(by, "__len__"):
+        by = list(by)
     if by is not None and len(by) != count:
         raise DataImportError(f"by= has {len(by)} values for {counted(count, noun)}; give one per {noun}")
     if by is None and rule.how != "random":
@@ -113,13 +116,18 @@ def numbered(rule: SplitRule, by: Sequence[Any] | NDArray[Any], noun: str) -> Nu
         values = np.array([_instant(value, noun) for value in values.tolist()])
     elif rule.how == "size" and values.dtype.kind not in "iuf":
         raise DataImportError(f"by= has {values.tolist()[0]!r:.60}, which is no size; give a number for every {noun}")
-    if rule.how in ("time", "size") and values.dtype.kind in "fmM":
+    if values.dtype.kind == "O":
+        missing = np.flatnonzero([value is None or value != value for value in values.tolist()])
+    elif values.dtype.kind in "fmM":
         missing = np.flatnonzero(np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values))
-        if missing.size:
-            raise DataImportError(
-                f"by= has no {rule.how} for {counted(missing.size, noun)} (the first is number {missing[0]}); give one "
-                f"for every {noun}, or leave these out"
-            )
+    else:
+        missing = np.empty(0, np.int64)
+    if missing.size:
+        what = "group" if rule.how == "random" else rule.how
+        raise DataImportError(
+            f"by= has no {what} for {counted(missing.size, noun)} (the first is number {missing[0]}); give one for "
+            f"every {noun}, or leave these out"
+        )
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, Unpack, cast
@@ -11,17 +12,21 @@ from typing import Any, TextIO, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.core.arguments import checked_path
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import DataImportError
 from graphbench.core.suggestions import closest
 from graphbench.core.untrusted import open_regular_text, require_regular
+from graphbench.core.words import counted
 from graphbench.imports.dataset import Imported, import_graphs
 from graphbench.imports.graphs import RawGraph
 from graphbench.imports.options import ImportOptions, settings_of
 from graphbench.imports.splits import usual_split
 
-_MISSING = frozenset({"", "nan", "NaN", "NA", "null", "None"})
+_MISSING = frozenset({"", "nan", "NaN", "NA", "null", "None"})  # of numbers; of texts the empty one alone
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|Inf|infinity|Infinity)")
 
 
 def from_csv(
@@ -134,19 +139,19 @@ def opened(path: Path) -> TextIO:
 
 
 def values_of(cells: Sequence[str]) -> NDArray[Any]:
-    """Return the cells of a column as whole numbers, as numbers with nan for missing ones, or as texts."""
-    missing = [cell in _MISSING for cell in cells]
-    try:
-        if not any(missing):
+    """Return the cells of a column as whole numbers, as numbers with nan for missing ones, or as texts.
+
+    ``1_000`` and ``007`` are texts: Python reads them as numbers, other programs write names in this way.
+    """
+    if all(map(_WHOLE.fullmatch, cells)):
+        try:
             return np.array([int(cell) for cell in cells], np.int64)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return np.array([np.nan if gone else float(cell) for cell, gone in zip(cells, missing, strict=True)])
-    except ValueError:
-        return np.array(["" if gone else cell for cell, gone in zip(cells, missing, strict=True)], dtype=object).astype(
-            str
-        )
+        except OverflowError:
+            return np.array([float(cell) for cell in cells])
+    named = any(re.fullmatch("[+-]?0[0-9]+", cell) for cell in cells)
+    if not named and all(cell in _MISSING or _NUMBER.fullmatch(cell) for cell in cells):
+        return np.array([np.nan if cell in _MISSING else float(cell) for cell in cells])
+    return np.array(cells, dtype=object).astype(str)
 
 
 class _Tables:
@@ -241,9 +246,15 @@ class _Tables:
             return graphs
         if len(graphs) == 1 and len(graphs[0].values[self.split]) == graphs[0].num_nodes:
             (graph,) = graphs
-            names = graph.values[self.split].astype(str)
+            names = np.array([usual_split(name) for name in graph.values[self.split].astype(str).tolist()])
+            other = sorted(set(names.tolist()) - {*CORE_SPLITS, ""})
+            if other:
+                raise DataImportError(
+                    f"the column {self.split!r} has {other[0]!r} at {counted(int(sum(names == other[0])), 'node')}; "
+                    "a node is in train, val or test, or in none (an empty cell)"
+                )
             values = {key: value for key, value in graph.values.items() if key != self.split}
-            values |= {f"{name}_mask": names == name for name in ("train", "val", "test")}
+            values |= {f"{name}_mask": names == name for name in CORE_SPLITS}
             return [RawGraph(graph.num_nodes, graph.edges, values, graph.name)]
         parts: dict[str, list[RawGraph]] = {}
         for graph in graphs:
