@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,9 +110,16 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
-    """Return the results that a file has of a plan; those of another plan are refused, because they would be lost."""
+    """Return the results that a file has of a plan; others are refused, because they would be lost or mixed.
+
+    Raises:
+        ConfigError: If they are of another plan, of other data or of other configurations, or damaged.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
     from graphbench.core.files import read_json
-    from graphbench.training.transfer import Adapted
+    from graphbench.evaluation.metrics import METRICS
+    from graphbench.training.transfer import Adapted, identity_of
 
     if not path.is_file():
         return []
@@ -119,12 +127,24 @@ def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
     before = there.get("plan") if isinstance(there, dict) else None
     if before != json.loads(plan.model_dump_json()):
         raise ConfigError(f"{path} has the results of another plan; choose another folder with --output")
-    try:
-        return [Adapted(**{**one, "pretrained_on": tuple(one["pretrained_on"])}) for one in there["results"]]
-    except (KeyError, TypeError) as error:
+    now, then = identity_of(plan), there.get("identity", {})
+    changed = [name for name in now if now[name] != then.get(name)]
+    if changed:
         raise ConfigError(
-            f"the results in {path} are damaged ({error}); choose another folder with --output"
+            f"{path} has results of other data or another configuration ({changed[0]}); choose another folder with "
+            "--output"
+        )
+    try:
+        results = TypeAdapter(list[Adapted]).validate_python(there.get("results"))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ConfigError(
+            f"the results in {path} are damaged ({where}: {error.errors()[0]['msg']}); delete the file"
         ) from error
+    for one in results:
+        if not all(map(isfinite, one.scores.values())) or (one.metric and one.metric not in METRICS):
+            raise ConfigError(f"the results in {path} are damaged ({one.metric} {one.scores}); delete the file")
+    return results
 
 
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:
@@ -134,7 +154,7 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     from graphbench.records.machine import hardware
     from graphbench.reports.plots import inline_svg
     from graphbench.reports.transfer import transfer_figure, transfer_table
-    from graphbench.training.transfer import run_transfer, targets_of
+    from graphbench.training.transfer import identity_of, run_transfer, targets_of
 
     targets = targets_of(plan)
     done = _results_of(plan, output / "transfer.json")
@@ -142,6 +162,7 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     split = plan.evaluate[0]
     results = []
     facts: dict[str, Any] = {"plan": plan.model_dump(), "graphbench_version": __version__, "machine": hardware()}
+    facts["identity"] = identity_of(plan)
     for one in run_transfer(plan, output, root, device, done):
         results.append(one)
         kept = [other for other in done if other not in results]  # an interruption must not lose them

@@ -17,14 +17,16 @@ PART_KINDS: tuple[PartKind, ...] = ("processor", "encoders", "decoders")
 
 
 def require_part_kinds(kinds: Sequence[str]) -> None:
-    """Raise an error for a kind of parts that no model has.
+    """Raise an error for a kind of parts that no model has, and where no kind is left to train.
 
     Raises:
-        ConfigError: With the kind.
+        ConfigError: With the kinds.
     """
     unknown = next((kind for kind in kinds if kind not in PART_KINDS), None)
     if unknown is not None:
         raise ConfigError(f"freeze names {unknown!r}; the parts of a model are {', '.join(PART_KINDS)}")
+    if {*kinds} == {*PART_KINDS}:
+        raise ConfigError(f"freeze names {', '.join(PART_KINDS)}, so nothing is left to train; leave one out")
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ def started(model: Any, settings: StartSettings) -> Taken:
     if not isinstance(model, TaskModel):
         raise ConfigError(f"a model of {type(model).__name__} cannot start from {settings.source}; leave init_from out")
     taken = take(model.parts(), source.parts(), settings.source, settings.freeze)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ConfigError(
+            f"freeze names {', '.join(settings.freeze)}, so nothing is left to train; leave one of them out"
+        )
     logger.info("started from %s; %s", settings.source, taken.words())
     return taken
 

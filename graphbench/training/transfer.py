@@ -22,6 +22,8 @@ from graphbench.catalog.names import card as find_card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.validation import StrictModel
+from graphbench.data.components.own_graphs import GENERATOR as OWN_GRAPHS
+from graphbench.data.store.layout import data_fingerprint
 from graphbench.loader import Loader
 from graphbench.models.transfer import require_part_kinds
 from graphbench.records.classes import core_seconds
@@ -82,6 +84,11 @@ class TransferPlan(StrictModel):
             raise ValueError("numbers of samples are 0 or more")
         return tuple(sorted(set(value)))
 
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(value))
+
     def words(self) -> str:
         """Return the plan in two sentences."""
         steps = "the configuration's steps" if self.pretrain_steps is None else f"{self.pretrain_steps:,} steps"
@@ -138,11 +145,16 @@ class Adapted:
 def sources_of(plan: TransferPlan, dataset: str) -> tuple[str, ...]:
     """Return the addresses of the datasets that a model for a dataset is pretrained on: all but this one.
 
+    Of own graphs that were divided into folds all folds are left out, because every fold has all graphs.
+
     Raises:
         UnknownDataset: If a dataset is not registered.
         ConfigError: If nothing is left.
     """
-    names = tuple(name for name in _addresses(plan.pretrain) if name != dataset)
+    target = find_card(dataset)
+    folds = {card.address for card in catalog().cards.values() if card.path == target.path}
+    left_out = folds if target.generator == OWN_GRAPHS else {dataset}
+    names = tuple(name for name in _addresses(plan.pretrain) if name != dataset and name not in left_out)
     if not names:
         raise ConfigError(f"nothing is left to pretrain on for {dataset}; name another dataset with --pretrain")
     return names
@@ -165,6 +177,27 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
             load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
         _require_samples(plan, name, adapt_config(plan, name, 0, 0))
     return targets
+
+
+def identity_of(plan: TransferPlan) -> dict[str, str]:
+    """Return what the results of a plan depend on: dataset and use -> digest of its data and of the configuration.
+
+    Args:
+        plan: The plan; the files that it names may have changed since results were obtained.
+    """
+    facts: dict[str, str] = {}
+    for name in targets_of(plan):
+        facts[f"{name}, adaptation"] = _digest(name, adapt_config(plan, name, 0, 0))
+        for source in sources_of(plan, name):
+            config = load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
+            facts[f"{source}, pretraining"] = _digest(source, config)
+    return facts
+
+
+def _digest(name: str, config: RunConfig) -> str:
+    settings = config.model_dump(mode="json", include={"model", "training"})
+    text = json.dumps([data_fingerprint(find_card(name)), settings], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[: 2 * _DIGITS]
 
 
 def run_transfer(
@@ -243,23 +276,35 @@ class _Runs:
 
     def unadapted(self, name: str, names: tuple[str, ...], seed: int, folder: Path) -> Adapted:
         """Return the scores of a pretrained model on a dataset that it was not adapted to."""
-        most = self.plan.eval_limit or self.plan.limit
+        limits = [limit for limit in (self.plan.eval_limit, self.plan.limit) if limit is not None]
+        most = min(limits, default=None)
         data = Loader(name, limit=most, root=self.root, progress=False).load(())
         scores: dict[str, float] = {}
-        note = ""
+        note = _why_no_score(name, names)
+        metric = data.card.metrics.primary
+        if note:
+            return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note, metric=metric)
         try:
             split_scores = evaluate_run(folder, list(self.plan.evaluate), data=data, device=self.device, progress=False)
             scores = {split: float(score.primary) for split, score in split_scores.items()}
         except (CheckpointError, ConfigError) as error:
             logger.info("%s", error)
             note = "no score without adaptation, as the pretrained model has no encoders and decoders of this dataset"
-        metric = data.card.metrics.primary
         return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note, metric=metric)
 
     def _common(self) -> dict[str, Any]:
         plan = self.plan
         limits = {"limit": plan.limit, "val_limit": plan.val_limit, "eval_limit": plan.eval_limit}
         return {**limits, "root": self.root, "device": self.device, "progress": False}
+
+
+def _why_no_score(name: str, sources: Sequence[str]) -> str:
+    """Return why a pretrained model cannot be scored as it is, where its datasets tell; nothing if it may be."""
+    if len(sources) > 1:
+        return "no score without adaptation, as a model of several datasets has decoders for these alone"
+    source, target = find_card(sources[0]), find_card(name)
+    other = [f.name for f in target.features if source.classes.get(f.name) != target.classes.get(f.name)]
+    return f"no score without adaptation, as the classes of {other[0]} are others" if other else ""
 
 
 def _addresses(words: Sequence[str]) -> tuple[str, ...]:

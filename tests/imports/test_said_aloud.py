@@ -96,7 +96,7 @@ def test_rules_beside_given_splits_are_refused(molecules):
     with pytest.raises(DataImportError, match="folds= would divide nothing"):
         graphbench.from_pyg("mine/toy", **parts, folds=3)
     with pytest.raises(DataImportError, match="for 'train', but for 'training', 'val'"):
-        graphbench.from_hf("mine/toy", dict.fromkeys(("training", "val"), [{"edge_index": [[0], [1]], "y": [1]}]))
+        graphbench.from_hf("mine/toy", {name: [{"edge_index": [[0], [1]], "y": [1]}] for name in ("training", "val")})
 
 
 def test_masks_beside_a_rule_are_named():
@@ -116,10 +116,10 @@ def test_targets_of_two_types_are_refused(molecules):
 
 
 def test_a_number_that_divides_is_no_input():
-    graphs = [nx.path_graph(4 + k % 3) for k in range(30)]
+    graphs = [nx.path_graph(4 + k) for k in range(30)]
     for k, graph in enumerate(graphs):
         graph.graph.update(scaffold=k % 10, y=k % 2)
-        nx.set_node_attributes(graph, {node: (node + k) % 3 for node in graph}, "a")
+        nx.set_node_attributes(graph, {node: (node * k) % 7 for node in graph}, "a")
     made = graphbench.from_networkx("mine/groups", graphs, split="group", by="scaffold")
     assert [f.name for f in made.card.inputs] == ["a"]
 

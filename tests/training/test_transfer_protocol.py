@@ -6,8 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
+import graphbench
 from graphbench.cli import main
 from graphbench.cli import transfer as cli_transfer
 from graphbench.core.errors import CardError, ConfigError
@@ -22,7 +24,7 @@ from graphbench.reports.transfer import (
     transfer_table,
 )
 from graphbench.training import transfer
-from graphbench.training.transfer import Adapted, TransferPlan, run_transfer, sources_of
+from graphbench.training.transfer import Adapted, TransferPlan, identity_of, run_transfer, sources_of
 
 SMALL = {"model.hidden": 8, "model.layers": 1, "training.batch_size": 8}
 
@@ -107,7 +109,8 @@ def test_an_interruption_keeps_known_results(results, tmp_path, monkeypatch):
     found, folder = results
     file = tmp_path / "transfer.json"
     known = [found[0], found[2]]  # the one between them is to be trained again
-    file.write_text(json.dumps({"plan": _plan().model_dump(), "results": [one.to_dict() for one in known]}))
+    facts = {"plan": _plan().model_dump(), "identity": identity_of(_plan())}
+    file.write_text(json.dumps({**facts, "results": [one.to_dict() for one in known]}))
 
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
@@ -116,9 +119,68 @@ def test_an_interruption_keeps_known_results(results, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         cli_transfer._run(_plan(), tmp_path, folder / "data", "cpu", as_json=True)
     assert len(json.loads(file.read_text())["results"]) == 2
-    file.write_text(json.dumps({"plan": _plan().model_dump(), "results": [{"pretrained_on": []}]}))
-    with pytest.raises(ConfigError, match="damaged"):
-        cli_transfer._run(_plan(), tmp_path, folder / "data", "cpu", as_json=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"scores": None}, {"scores": {"test": "high"}}, {"scores": {"test": float("inf")}}, {"metric": "nonsense"},
+     {"seed": "first"}],
+)  # fmt: skip
+def test_damaged_results_are_refused(change, results, tmp_path):
+    one = {**results[0][1].to_dict(), **change}
+    facts = {"plan": _plan().model_dump(), "identity": identity_of(_plan()), "results": [one]}
+    (tmp_path / "transfer.json").write_text(json.dumps(facts))
+    with pytest.raises(ConfigError, match=r"damaged|holds"):
+        cli_transfer._run(_plan(), tmp_path, tmp_path, "cpu", as_json=True)
+
+
+def test_results_of_another_configuration_of_the_same_name_are_refused(results, tmp_path):
+    found, _ = results
+    file = tmp_path / "mine.yaml"
+    file.write_text((Path("baselines/algoreas/gin_small.yaml")).read_text())
+    plan = _plan(model=str(file))
+    facts = {"plan": plan.model_dump(), "identity": identity_of(plan), "results": [one.to_dict() for one in found]}
+    (tmp_path / "transfer.json").write_text(json.dumps(facts))
+    assert cli_transfer._results_of(plan, tmp_path / "transfer.json") == found
+    file.write_text(file.read_text().replace("lr: ", "lr: 1"))
+    with pytest.raises(ConfigError, match=r"other data or another configuration \(algoreas/mst_easy, adaptation\)"):
+        cli_transfer._results_of(plan, tmp_path / "transfer.json")
+
+
+def test_other_data_have_another_identity(monkeypatch):
+    before = identity_of(_plan())
+    assert before.keys() == {"algoreas/mst_easy, adaptation", "algoreas/bridges_easy, pretraining"}
+    monkeypatch.setattr(transfer, "data_fingerprint", lambda card: f"v2 {card.id}")
+    assert not before.items() & identity_of(_plan()).items()
+
+
+def test_folds_of_own_graphs_do_not_pretrain_for_each_other(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "own"))
+    graphs = []
+    for k in range(12):
+        graph = nx.path_graph(4 + k)
+        graph.graph["y"] = k % 2
+        nx.set_node_attributes(graph, {node: node % 3 for node in graph}, "a")
+        graphs.append(graph)
+    graphbench.from_networkx("mine/ff", graphs, folds=3)
+    plan = _plan(pretrain=("mine/ff_fold0", "mine/ff_fold1", "bridges_easy"))
+    assert sources_of(plan, "mine/ff_fold2") == ("algoreas/bridges_easy",)
+    assert sources_of(plan, "algoreas/mst_easy") == ("mine/ff_fold0", "mine/ff_fold1", "algoreas/bridges_easy")
+
+
+def test_every_seed_counts_once_and_no_score_says_why(results):
+    assert _plan(seeds=(0, 0, 1, 0)).seeds == (0, 1)
+    several = transfer._why_no_score("algoreas/mst_easy", ("algoreas/bridges_easy", "algoreas/flow_easy"))
+    assert "several datasets" in several
+    assert not transfer._why_no_score("algoreas/bridges_medium", ("algoreas/bridges_easy",))
+
+
+def test_samples_of_a_score_without_adaptation_are_those_of_the_others(results):
+    _, folder = results
+    plan = _plan(pretrain=("bridges_easy",), adapt=("bridges_medium",), shots=(0,), limit=20, eval_limit=30)
+    (small,) = run_transfer(plan, folder / "small", folder / "data")
+    (same,) = run_transfer(plan.model_copy(update={"eval_limit": 20}), folder / "small", folder / "data")
+    assert small.scores == same.scores
 
 
 def test_wrong_plans_are_refused_before_training(tmp_path):
@@ -128,6 +190,8 @@ def test_wrong_plans_are_refused_before_training(tmp_path):
         _plan(shots=(-1,))
     with pytest.raises(ConfigError, match="100 labelled samples of algoreas/mst_easy are asked for, and there are 20"):
         list(run_transfer(_plan(shots=(4, 100)), tmp_path, tmp_path))
+    with pytest.raises(ConfigError, match="nothing is left to train"):
+        list(run_transfer(_plan(freeze=("processor", "encoders", "decoders")), tmp_path, tmp_path))
     with pytest.raises(ConfigError, match="freeze names 'procesor'"):
         list(run_transfer(_plan(freeze=("procesor",)), tmp_path, tmp_path))
     with pytest.raises(CardError, match="nope"):
