@@ -121,11 +121,13 @@ def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
         of: The dataset's card or id.
 
     Raises:
-        StoreError: If a file is missing, damaged or not the one that the metadata name.
+        StoreError: If a file is missing, damaged or not the one that the metadata name, or the folder has another
+            version of the dataset.
         ArgumentError: If the rows are no graphs of the card.
         MissingDependency: If ``pyarrow`` is not installed.
     """
     card, place = card_of_rows(card_of(of)), checked_path("folder", folder).expanduser()
+    _require_version(card, place / METADATA)
     rows, hints = _listed(place)
     samples = {path.stem: _read_rows(path, card) for path in rows}
     return samples | {path.stem: replace(samples[path.stem], hints=_read_hints(path)) for path in hints}
@@ -166,6 +168,18 @@ def _hints(split: GraphDataset) -> Trajectories:
 def _described(path: Path, target: Path, split: str, samples: int, content: Content = "data") -> HubFile:
     relative = path.relative_to(target).as_posix()
     return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), content)
+
+
+def _require_version(card: Card, path: Path) -> None:
+    """Refuse a folder whose dataset has another version than the card."""
+    if not path.is_file():
+        return
+    stored = read_json(path).get("version")
+    if stored is not None and str(stored).partition(".")[0] != str(card.version):
+        raise StoreError(
+            f"{path} is of version {stored} of the dataset, the card of {card.address} has version {card.version}; "
+            "take the card.yaml of this folder, or export the dataset again"
+        )
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -308,7 +322,18 @@ def _use(card: Card, rows: Sequence[HubFile], *, whole: bool) -> Iterator[str]:
     yield f'splits = graphbench.Loader("{card.address}", source=hub_reader("{card.address}"), folder=".").load()'
     yield from ("```", "")
     if has_one_draw(find("generator", card.generator)):
-        yield from ("The data cannot be generated again; `card.yaml` describes them.", "")
+        place = f"datasets/{card.domain}/{Path(card.path).name}"
+        yield from (
+            "The data cannot be generated again; `card.yaml` describes them. On a machine that does not know the "
+            "dataset yet, make the card known first, in the folder of one's own datasets:",
+            "",
+        )
+        yield from ("```console", 'export GRAPHBENCH_OWN="$HOME/graphbench_own"')
+        yield from (
+            f'mkdir -p "$GRAPHBENCH_OWN/{Path(place).parent}" && cp card.yaml "$GRAPHBENCH_OWN/{place}"',
+            "```",
+            "",
+        )
         return
     limit = "" if whole else f" --limit {max(file.samples for file in rows)}"
     draw = f" --data-seed {card.data_seed}" if card.data_seed else ""

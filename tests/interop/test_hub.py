@@ -1,11 +1,14 @@
 """A folder for a hub: its metadata are valid Croissant for every card, and its files give the same arrays back."""
 
 import json
+import os
 import re
+import subprocess
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -215,3 +218,33 @@ def test_a_group_is_no_dataset(tmp_path, capsys):
         main(["export", "algoreas_easy", "--format", "hub", "-o", str(tmp_path / "hub")])
     assert end.value.code == 2
     assert "fault of graphbench" not in capsys.readouterr().err
+
+
+@parquet
+def test_another_machine_reads_own_graphs_as_the_data_card_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "own"))
+    graphs = [nx.cycle_graph(3 + k) for k in range(20)]
+    for k, graph in enumerate(graphs):
+        graph.graph["y"] = k % 2
+        nx.set_node_attributes(graph, {node: (node * k) % 5 for node in graph}, "a")
+    made = graphbench.from_networkx("mine/rings", graphs)
+    splits = graphbench.Loader("mine/rings", root=tmp_path / "data").load()
+    folder = tmp_path / "hub"
+    hub.write_hub(splits, folder)
+    script = re.search(r"```console\n(export GRAPHBENCH_OWN.*?)```", (folder / "README.md").read_text(), re.DOTALL)[1]
+    environment = {**os.environ, "HOME": str(tmp_path / "home"), "GRAPHBENCH_OWN": ""}
+    subprocess.run(["bash", "-ec", script], cwd=folder, env=environment, check=True)
+    monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "home" / "graphbench_own"))
+    there = graphbench.Loader(
+        "mine/rings", source=hub.hub_reader("mine/rings"), folder=folder, root=tmp_path / "there"
+    ).load()
+    assert [getattr(there, name).content_hash for name in ("train", "val", "test")] == [
+        getattr(splits, name).content_hash for name in ("train", "val", "test")
+    ]
+    monkeypatch.setenv("GRAPHBENCH_OWN", str(tmp_path / "own"))
+    graphbench.from_networkx("mine/rings", graphs[:15], replace=True)
+    with pytest.raises(StoreError, match=r"version 1.0.0 of the dataset, the card of mine/rings has version 2"):
+        graphbench.Loader(
+            "mine/rings", source=hub.hub_reader("mine/rings"), folder=folder, root=tmp_path / "data"
+        ).load()
+    assert made.card.version == 1
