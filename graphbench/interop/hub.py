@@ -41,6 +41,7 @@ from graphbench.data.arrays.trajectories import Trajectories
 from graphbench.data.components.domain import find
 from graphbench.data.components.export import require_new_folder
 from graphbench.data.components.file_sources import Reader, has_one_draw
+from graphbench.data.components.own_graphs import GENERATOR as OWN_GRAPHS
 from graphbench.evaluation.trivial import best_floor
 from graphbench.interop.cards import card_of, card_of_rows
 from graphbench.interop.croissant import Content, HubFile, columns_of, croissant_of, source_address
@@ -322,12 +323,11 @@ def _use(card: Card, rows: Sequence[HubFile], *, whole: bool) -> Iterator[str]:
     yield f'splits = graphbench.Loader("{card.address}", source=hub_reader("{card.address}"), folder=".").load()'
     yield from ("```", "")
     if has_one_draw(find("generator", card.generator)):
+        yield from ("The data cannot be generated again; `card.yaml` describes them.", "")
+        if card.generator != OWN_GRAPHS:
+            return
         place = f"datasets/{card.domain}/{Path(card.path).name}"
-        yield from (
-            "The data cannot be generated again; `card.yaml` describes them. On a machine that does not know the "
-            "dataset yet, make the card known first, in the folder of one's own datasets:",
-            "",
-        )
+        yield from ("On a machine that does not know the dataset yet, make the card known first:", "")
         yield from ("```console", 'export GRAPHBENCH_OWN="$HOME/graphbench_own"')
         yield from (
             f'mkdir -p "$GRAPHBENCH_OWN/{Path(place).parent}" && cp card.yaml "$GRAPHBENCH_OWN/{place}"',
