@@ -14,11 +14,12 @@ import yaml
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.families import load_family, measured_path
-from graphbench.catalog.features import Feature, Location, Stage
+from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir, own_folder, register_data
 from graphbench.core.errors import CardError, DataImportError, StoreError
 from graphbench.core.files import clear_errors, write_text
+from graphbench.core.suggestions import closest
 from graphbench.data.components.own_graphs import GENERATOR, file_of_split, files_of, write_samples
 from graphbench.evaluation.metrics import default_metrics, metric
 from graphbench.imports.folds import collected_folds
@@ -91,6 +92,11 @@ def import_graphs(
     folds, notes, overlapping = collected_folds(given, settings, usual)
     if len(folds) > 1:
         _require_free([f"{domain}/{family}_fold{k}" for k in range(len(folds))], card_path)
+    _require_labels(folds)
+    features = [f.name for f in folds[0].features]
+    wrong = next((name for name in settings.facts.meanings if name not in features), None)
+    if wrong is not None:
+        raise DataImportError(f"meanings names {wrong!r}{closest(wrong, features)}; there are {', '.join(features)}")
     staging = home / f".importing-{secrets.token_hex(4)}"
     try:
         with clear_errors(home, "write", "choose another folder= (--folder) or set GRAPHBENCH_OWN"):
@@ -145,6 +151,18 @@ def _version(card_path: Path, name: str, settings: Settings) -> int:
         return load_family(card_path)[0].version + 1
     except CardError:
         return 1
+
+
+def _require_labels(folds: Sequence[Collected]) -> None:
+    """Refuse splits in which all labels of a target are missing."""
+    for fold in folds:
+        for feature in fold.features:
+            if feature.stage is Stage.OUTPUT and feature.kind in (Kind.MASK, Kind.CATEGORICAL):
+                for split, samples in fold.samples.items():
+                    if not (samples.values[feature.name] >= 0).any():
+                        raise DataImportError(
+                            f"all labels {feature.name!r} of the split {split!r} are missing; choose other splits"
+                        )
 
 
 def _require_free(names: Sequence[str], card_path: Path) -> None:
@@ -247,6 +265,7 @@ def _sections(path: Path, fold: Collected, variant: str | None) -> dict[str, Any
 def _move(staged: Path, card_path: Path, cards: Sequence[Card]) -> None:
     """Move a finished dataset to its place: files first, the card, which makes it known, last."""
     source, place = files_of(staged), files_of(card_path)
+    before = _measured_files(card_path)
     with clear_errors(card_path, "write", "choose another folder= (--folder) or set GRAPHBENCH_OWN"):
         if place.exists():
             aside = staged.parents[2] / "replaced"
@@ -259,6 +278,18 @@ def _move(staged: Path, card_path: Path, cards: Sequence[Card]) -> None:
             measured.parent.mkdir(parents=True, exist_ok=True)
             measured_path(staged, name).replace(measured)
         staged.replace(card_path)
+        for path in before - _measured_files(card_path):  # of folds that are no more
+            path.unlink(missing_ok=True)
+
+
+def _measured_files(card_path: Path) -> set[Path]:
+    """Return the files of measurements of a dataset; none where there is no readable card."""
+    if not card_path.is_file():
+        return set()
+    try:
+        return {measured_path(card_path, card.id.split("/", 1)[1]) for card in load_family(card_path)}
+    except CardError:
+        return set()
 
 
 def remove(name: str, folder: Path | None = None) -> list[Path]:

@@ -86,7 +86,7 @@ def train(
     progress: bool | None = None,
     data: Splits | Mapping[str, Splits] | None = None,
     init_from: str | Path | None = None,
-    freeze: Sequence[str] = (),
+    freeze: str | Sequence[str] = (),
 ) -> Any:
     """Train a model on a dataset, or one model on several, score its best weights, and write a record for each.
 
@@ -132,7 +132,7 @@ def train(
         init_from: Start from the weights of another model: the folder of a run, ``<dataset>/<model>`` of stored
             weights, or the path of a file of weights. The processor is taken, and the encoders and decoders of features
             that agree. Records of such runs have the protocol ``fine_tuned``, and are never ranked with others.
-        freeze: Kinds of parts that are taken and not trained: ``processor``, ``encoders``, ``decoders``.
+        freeze: Kind, or kinds, of parts that are taken and not trained: ``processor``, ``encoders``, ``decoders``.
 
     Returns:
         A :class:`RunResult`; for several datasets a mapping id -> result.
@@ -162,7 +162,7 @@ def train(
         training = config.training.model_copy(update={"start": start_settings(init_from, freeze)})
         config = config.model_copy(update={"training": training})
     elif freeze:
-        raise ConfigError(f"freeze={tuple(freeze)} needs init_from: only parts that are taken can be left untrained")
+        raise ConfigError(f"freeze={freeze!r} needs init_from: only parts that are taken can be left untrained")
     tasks = checked_tasks(config, cards)
     split_names = dict.fromkeys(name for card in cards.values() for name in card.all_splits)
     require_eval_limit(eval_limit, split_names)

@@ -22,17 +22,18 @@ from graphbench.training.weights.load import rebuilt
 logger = logging.getLogger(__name__)
 
 
-def start_settings(source: str | Path, freeze: Sequence[str] = ()) -> StartSettings:
+def start_settings(source: str | Path, freeze: str | Sequence[str] = ()) -> StartSettings:
     """Return the settings of a run that starts from other weights.
 
     Args:
         source: The folder of a run, ``<dataset>/<model>`` of weights that ``graphbench weights list`` shows, or the
             path of a file of weights.
-        freeze: Kinds of parts that are not trained.
+        freeze: Kind of parts that are not trained, or several.
 
     Raises:
         ConfigError: If there are no such weights, or a kind of parts is unknown.
     """
+    freeze = (freeze,) if isinstance(freeze, str) else freeze
     require_part_kinds(freeze)
     model, seconds = _loaded(str(source))
     digest = weights_hash(model)

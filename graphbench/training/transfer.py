@@ -172,7 +172,9 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
     targets = _addresses(plan.adapt)
     require_part_kinds(plan.freeze)
     for name in targets:
-        find_card(name).select_splits(plan.evaluate)
+        if not find_card(name).select_splits(plan.evaluate):
+            names = ", ".join(plan.evaluate)
+            raise ConfigError(f"evaluate names {names}, and {name} has no such split; name a test split")
         for source in sources_of(plan, name):
             load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
         _require_samples(plan, name, adapt_config(plan, name, 0, 0))

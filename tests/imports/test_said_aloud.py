@@ -154,3 +154,24 @@ def test_a_split_of_nodes_that_is_none_is_named(tmp_path):
     (tmp_path / "nodes.csv").write_text("\n".join(["node,y,split", *rows]) + "\n")
     with pytest.raises(DataImportError, match="'split' has 'tset' at 2 nodes"):
         graphbench.from_csv("mine/path", tmp_path / "edges.csv", nodes=tmp_path / "nodes.csv")
+
+
+def test_a_split_without_labels_is_named(molecules):
+    test = [graph.clone() for graph in molecules[70:]]
+    for graph in test:
+        graph.y = torch.tensor([float("nan")])
+    with pytest.raises(DataImportError, match="all labels 'target' of the split 'test' are missing"):
+        graphbench.from_pyg("mine/toy", train=molecules[:60], val=molecules[60:70], test=test)
+
+
+def test_a_meaning_of_no_feature_is_named(molecules):
+    with pytest.raises(DataImportError, match=r"meanings names 'node_feature_0'.*'node_features_0'"):
+        graphbench.from_pyg("mine/toy", molecules, meanings={"node_feature_0": "kind of the atom"})
+
+
+def test_folds_that_are_no_more_leave_no_measurements(molecules, own):
+    graphbench.from_pyg("mine/toy", molecules, folds=3)
+    measured = own / "datasets" / "mine" / "measured"
+    assert sorted(path.stem for path in measured.glob("*.json")) == ["toy_fold0", "toy_fold1", "toy_fold2"]
+    graphbench.from_pyg("mine/toy", molecules, replace=True)
+    assert [path.stem for path in measured.glob("*.json")] == ["toy"]

@@ -194,6 +194,8 @@ def test_wrong_plans_are_refused_before_training(tmp_path):
         list(run_transfer(_plan(freeze=("processor", "encoders", "decoders")), tmp_path, tmp_path))
     with pytest.raises(ConfigError, match="freeze names 'procesor'"):
         list(run_transfer(_plan(freeze=("procesor",)), tmp_path, tmp_path))
+    with pytest.raises(ConfigError, match="evaluate names none"):
+        list(run_transfer(_plan(evaluate=("none",)), tmp_path, tmp_path))
     with pytest.raises(CardError, match="nope"):
         list(run_transfer(_plan(evaluate=("nope",)), tmp_path, tmp_path))
     assert not list(tmp_path.iterdir())
