@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,8 +110,13 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"{text!r} is no list of numbers such as 0,10,100", param_hint="--shots") from None
 
 
-def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
+def _results_of(plan: TransferPlan, identity: Mapping[str, str], path: Path) -> list[Adapted]:
     """Return the results that a file has of a plan; others are refused, because they would be lost or mixed.
+
+    Args:
+        plan: The plan.
+        identity: What its results depend on now.
+        path: The file.
 
     Raises:
         ConfigError: If they are of another plan, of other data or of other configurations, or damaged.
@@ -119,7 +125,7 @@ def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
 
     from graphbench.core.files import read_json
     from graphbench.evaluation.metrics import METRICS
-    from graphbench.training.transfer import Adapted, identity_of
+    from graphbench.training.transfer import Adapted
 
     if not path.is_file():
         return []
@@ -127,11 +133,11 @@ def _results_of(plan: TransferPlan, path: Path) -> list[Adapted]:
     before = there.get("plan") if isinstance(there, dict) else None
     if before != json.loads(plan.model_dump_json()):
         raise ConfigError(f"{path} has the results of another plan; choose another folder with --output")
-    now, then = identity_of(plan), there.get("identity", {})
-    changed = [name for name in now if now[name] != then.get(name)]
-    if changed:
+    before = there.get("identity", {})
+    changed = next((name for name, digest in identity.items() if before.get(name) != digest), None)
+    if changed is not None:
         raise ConfigError(
-            f"{path} has results of other data or another configuration ({changed[0]}); choose another folder with "
+            f"{path} has results of other data or another configuration ({changed}); choose another folder with "
             "--output"
         )
     try:
@@ -157,12 +163,13 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     from graphbench.training.transfer import identity_of, run_transfer, targets_of
 
     targets = targets_of(plan)
-    done = _results_of(plan, output / "transfer.json")
+    identity = identity_of(plan)
+    done = _results_of(plan, identity, output / "transfer.json")
     runs = len(targets) * len(plan.seeds) * sum(1 if shots == 0 else 2 for shots in plan.shots)
     split = plan.evaluate[0]
     results = []
     facts: dict[str, Any] = {"plan": plan.model_dump(), "graphbench_version": __version__, "machine": hardware()}
-    facts["identity"] = identity_of(plan)
+    facts["identity"] = identity
     for one in run_transfer(plan, output, root, device, done):
         results.append(one)
         kept = [other for other in done if other not in results]  # an interruption must not lose them

@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -265,31 +266,28 @@ def _sections(path: Path, fold: Collected, variant: str | None) -> dict[str, Any
 def _move(staged: Path, card_path: Path, cards: Sequence[Card]) -> None:
     """Move a finished dataset to its place: files first, the card, which makes it known, last."""
     source, place = files_of(staged), files_of(card_path)
-    before = _measured_files(card_path)
+    before: set[Path] = set()
+    if card_path.is_file():
+        with suppress(CardError):  # of a damaged card, which is replaced
+            before = {*_measured_files(card_path, load_family(card_path))}
     with clear_errors(card_path, "write", "choose another folder= (--folder) or set GRAPHBENCH_OWN"):
         if place.exists():
             aside = staged.parents[2] / "replaced"
             place.rename(aside)
         place.parent.mkdir(parents=True, exist_ok=True)
         source.rename(place)
-        for card in cards:
-            name = card.id.split("/", 1)[1]
-            measured = measured_path(card_path, name)
-            measured.parent.mkdir(parents=True, exist_ok=True)
-            measured_path(staged, name).replace(measured)
+        measured = _measured_files(card_path, cards)
+        for source_file, file in zip(_measured_files(staged, cards), measured, strict=True):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            source_file.replace(file)
         staged.replace(card_path)
-        for path in before - _measured_files(card_path):  # of folds that are no more
+        for path in before - {*measured}:  # of folds that are no more
             path.unlink(missing_ok=True)
 
 
-def _measured_files(card_path: Path) -> set[Path]:
-    """Return the files of measurements of a dataset; none where there is no readable card."""
-    if not card_path.is_file():
-        return set()
-    try:
-        return {measured_path(card_path, card.id.split("/", 1)[1]) for card in load_family(card_path)}
-    except CardError:
-        return set()
+def _measured_files(card_path: Path, cards: Sequence[Card]) -> list[Path]:
+    """Return the files of the measurements of a dataset, one for every fold."""
+    return [measured_path(card_path, card.id.split("/", 1)[1]) for card in cards]
 
 
 def remove(name: str, folder: Path | None = None) -> list[Path]:
@@ -303,7 +301,7 @@ def remove(name: str, folder: Path | None = None) -> list[Path]:
     card_path = home / "datasets" / domain / f"{family}.yaml"
     if not card_path.is_file():
         raise StoreError(f"there is no dataset {domain}/{family} in {home}; `graphbench list` shows what there is")
-    measured = [measured_path(card_path, card.id.split("/", 1)[1]) for card in load_family(card_path)]
+    measured = _measured_files(card_path, load_family(card_path))
     with clear_errors(card_path, "remove"):
         card_path.unlink()
         shutil.rmtree(files_of(card_path), ignore_errors=True)

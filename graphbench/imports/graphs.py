@@ -296,7 +296,7 @@ def _differing(graph: RawGraph, columns: Sequence[Column], order: Array, first: 
         order: ``[E]``, the arcs by their stored edge.
         first: ``[E]``, the first arc of the stored edge of each.
     """
-    found = []
+    arcs: list[tuple[str, int]] = []
     for column in columns:
         if column.location is Location.EDGE:
             values = graph.values[column.name]
@@ -304,8 +304,8 @@ def _differing(graph: RawGraph, columns: Sequence[Column], order: Array, first: 
             if values.dtype.kind == "f":
                 other &= ~(np.isnan(values[order]) & np.isnan(values[first]))
             wrong = np.flatnonzero(other.any(axis=tuple(range(1, other.ndim))) if other.ndim > 1 else other)
-            found += [(column.name, int(arc)) for arc in order[wrong]]
-    return found
+            arcs += [(column.name, int(arc)) for arc in order[wrong]]
+    return arcs
 
 
 def _typed(

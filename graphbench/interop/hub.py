@@ -128,8 +128,7 @@ def read_hub(folder: str | Path, of: Any) -> dict[str, Samples]:
         MissingDependency: If ``pyarrow`` is not installed.
     """
     card, place = card_of_rows(card_of(of)), checked_path("folder", folder).expanduser()
-    _require_version(card, place / METADATA)
-    rows, hints = _listed(place)
+    rows, hints = _listed(place, card)
     samples = {path.stem: _read_rows(path, card) for path in rows}
     return samples | {path.stem: replace(samples[path.stem], hints=_read_hints(path)) for path in hints}
 
@@ -171,25 +170,20 @@ def _described(path: Path, target: Path, split: str, samples: int, content: Cont
     return HubFile(relative, split, samples, path.stat().st_size, file_sha256(path), content)
 
 
-def _require_version(card: Card, path: Path) -> None:
-    """Refuse a folder whose dataset has another version than the card."""
+def _listed(folder: Path, card: Card) -> tuple[list[Path], list[Path]]:
+    """Return the files of rows and of hints that the metadata name, after a check of version and hashes."""
+    path = folder / METADATA
     if not path.is_file():
-        return
-    stored = read_json(path).get("version")
+        raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
+    with damage_named(path, remedy=_REMEDY):
+        described = read_json(path)
+        objects = [(str(one["contentUrl"]), str(one["sha256"])) for one in described["distribution"]]
+        stored = described.get("version")
     if stored is not None and str(stored).partition(".")[0] != str(card.version):
         raise StoreError(
             f"{path} is of version {stored} of the dataset, the card of {card.address} has version {card.version}; "
             "take the card.yaml of this folder, or export the dataset again"
         )
-
-
-def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files of rows and the files of hints that the metadata name, after a check of their hashes."""
-    path = folder / METADATA
-    if not path.is_file():
-        raise StoreError(f"{folder} has no {METADATA}; give the folder that `graphbench export --format {HUB}` wrote")
-    with damage_named(path, remedy=_REMEDY):
-        objects = [(str(one["contentUrl"]), str(one["sha256"])) for one in read_json(path)["distribution"]]
     files: dict[str, list[Path]] = {"data": [], "hints": []}
     for address, sha256 in objects:
         file = folder / address

@@ -78,15 +78,15 @@ def gains(results: Iterable[Adapted], split: str) -> dict[str, dict[int, Gain]]:
     """Return dataset -> shots -> what the pretraining changes, where both starts have scores."""
     results = list(results)
     metrics = _metrics_of(results)
-    found: dict[str, dict[int, Gain]] = {}
+    by_dataset: dict[str, dict[int, Gain]] = {}
     for dataset, starts in curves_of(results, split).items():
         sign = 1 if METRICS[metrics[dataset]].higher_is_better else -1
         for count, first in sorted(starts.get("pretrained", {}).items()):
             second = starts.get("scratch", {}).get(count, [])
             if first and second and np.mean(second):
                 change = sign * (np.mean(first) - np.mean(second)) / abs(np.mean(second))
-                found.setdefault(dataset, {})[count] = Gain(float(change), _are_apart(first, second))
-    return found
+                by_dataset.setdefault(dataset, {})[count] = Gain(float(change), bool(_are_apart(first, second)))
+    return by_dataset
 
 
 def transfer_matrix(results: Sequence[Adapted], split: str) -> Figure:
@@ -128,16 +128,17 @@ def separated(results: Sequence[Adapted], split: str) -> tuple[int, int]:
     for starts in curves_of(results, split).values():
         for count, first in starts.get("pretrained", {}).items():
             second = starts.get("scratch", {}).get(count, [])
-            pairs += half_width(first) is not None and half_width(second) is not None
-            apart += _are_apart(first, second)
+            are_apart = _are_apart(first, second)
+            pairs += are_apart is not None
+            apart += bool(are_apart)
     return apart, pairs
 
 
-def _are_apart(first: Sequence[float], second: Sequence[float]) -> bool:
-    """Return whether the intervals of two means do not overlap; False below three scores."""
+def _are_apart(first: Sequence[float], second: Sequence[float]) -> bool | None:
+    """Return whether the intervals of two means do not overlap; None below three scores, which have no interval."""
     halves = half_width(first), half_width(second)
     if halves[0] is None or halves[1] is None:
-        return False
+        return None
     return abs(float(np.mean(first)) - float(np.mean(second))) > halves[0] + halves[1]
 
 

@@ -152,9 +152,12 @@ def sources_of(plan: TransferPlan, dataset: str) -> tuple[str, ...]:
         ConfigError: If nothing is left.
     """
     target = find_card(dataset)
-    folds = {card.address for card in catalog().cards.values() if card.path == target.path}
-    left_out = folds if target.generator == OWN_GRAPHS else {dataset}
-    names = tuple(name for name in _addresses(plan.pretrain) if name != dataset and name not in left_out)
+    is_fold = target.generator == OWN_GRAPHS
+    names = tuple(
+        name
+        for name in _addresses(plan.pretrain)
+        if name != dataset and not (is_fold and find_card(name).path == target.path)
+    )
     if not names:
         raise ConfigError(f"nothing is left to pretrain on for {dataset}; name another dataset with --pretrain")
     return names
@@ -176,7 +179,7 @@ def targets_of(plan: TransferPlan) -> tuple[str, ...]:
             names = ", ".join(plan.evaluate)
             raise ConfigError(f"evaluate names {names}, and {name} has no such split; name a test split")
         for source in sources_of(plan, name):
-            load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
+            _pretrain_config(plan, source)
         _require_samples(plan, name, adapt_config(plan, name, 0, 0))
     return targets
 
@@ -191,9 +194,12 @@ def identity_of(plan: TransferPlan) -> dict[str, str]:
     for name in targets_of(plan):
         facts[f"{name}, adaptation"] = _digest(name, adapt_config(plan, name, 0, 0))
         for source in sources_of(plan, name):
-            config = load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
-            facts[f"{source}, pretraining"] = _digest(source, config)
+            facts[f"{source}, pretraining"] = _digest(source, _pretrain_config(plan, source))
     return facts
+
+
+def _pretrain_config(plan: TransferPlan, source: str) -> RunConfig:
+    return load_config(source, plan.model, family=find_card(source).family, overrides=plan.set)
 
 
 def _digest(name: str, config: RunConfig) -> str:

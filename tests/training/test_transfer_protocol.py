@@ -141,10 +141,10 @@ def test_results_of_another_configuration_of_the_same_name_are_refused(results, 
     plan = _plan(model=str(file))
     facts = {"plan": plan.model_dump(), "identity": identity_of(plan), "results": [one.to_dict() for one in found]}
     (tmp_path / "transfer.json").write_text(json.dumps(facts))
-    assert cli_transfer._results_of(plan, tmp_path / "transfer.json") == found
+    assert cli_transfer._results_of(plan, identity_of(plan), tmp_path / "transfer.json") == found
     file.write_text(file.read_text().replace("lr: ", "lr: 1"))
     with pytest.raises(ConfigError, match=r"other data or another configuration \(algoreas/mst_easy, adaptation\)"):
-        cli_transfer._results_of(plan, tmp_path / "transfer.json")
+        cli_transfer._results_of(plan, identity_of(plan), tmp_path / "transfer.json")
 
 
 def test_other_data_have_another_identity(monkeypatch):

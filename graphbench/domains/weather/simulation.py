@@ -110,7 +110,7 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
 
 def environment() -> dict[str, str]:
     """Return the versions of the simulator and the machine, on which the bits of simulated states depend."""
-    machine = "x86-64 with AVX2" if _is_portable() else f"{platform.machine()} {_processor()}".strip()
+    machine = "x86-64 with AVX2" if _make_portable() else f"{platform.machine()} {_processor()}".strip()
     versions = {"machine": machine}
     for name in ("jcm", "dinosaur", "jax", "jaxlib"):
         try:
@@ -121,7 +121,7 @@ def environment() -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _is_portable() -> bool:
+def _make_portable() -> bool:
     """Have XLA compile the code that all processors with AVX2 share; return whether it does.
 
     XLA reads its flags once, when jax is first used. Where a program has used jax before, or the processor lacks AVX2,
@@ -182,7 +182,7 @@ def _setup(truncation: int) -> Any:
     Raises:
         MissingDependency: If jcm is not installed.
     """
-    _is_portable()
+    _make_portable()
     try:
         import_module("jcm.model")
     except ImportError as error:

@@ -90,9 +90,9 @@ def modules(monkeypatch):
     loaded = {name: module for name, module in sys.modules.items() if name != "jax"}
     monkeypatch.setattr(simulation, "sys", SimpleNamespace(modules=loaded))
     monkeypatch.setattr(simulation, "_facts_of_processor", {"flags": "avx2 fma", "model name": "Old"}.get)
-    simulation._is_portable.cache_clear()
+    simulation._make_portable.cache_clear()
     yield loaded
-    simulation._is_portable.cache_clear()
+    simulation._make_portable.cache_clear()
 
 
 def test_flags_of_a_user_are_kept_where_bits_do_not_depend_on_them(modules, monkeypatch):
