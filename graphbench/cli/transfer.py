@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,36 +120,20 @@ def _results_of(plan: TransferPlan, identity: Mapping[str, str], path: Path) -> 
     Raises:
         ConfigError: If they are of another plan, of other data or of other configurations, or damaged.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    from graphbench.core.files import read_json
-    from graphbench.evaluation.metrics import METRICS
-    from graphbench.training.transfer import Adapted
+    from graphbench.training.transfer import read_results
 
     if not path.is_file():
         return []
-    there = read_json(path, ConfigError, "choose another folder with --output")
-    before = there.get("plan") if isinstance(there, dict) else None
-    if before != json.loads(plan.model_dump_json()):
+    there = read_results(path)
+    if there.plan != json.loads(plan.model_dump_json()):
         raise ConfigError(f"{path} has the results of another plan; choose another folder with --output")
-    before = there.get("identity", {})
-    changed = next((name for name, digest in identity.items() if before.get(name) != digest), None)
+    changed = next((name for name, digest in identity.items() if there.identity.get(name) != digest), None)
     if changed is not None:
         raise ConfigError(
             f"{path} has results of other data or another configuration ({changed}); choose another folder with "
             "--output"
         )
-    try:
-        results = TypeAdapter(list[Adapted]).validate_python(there.get("results"))
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ConfigError(
-            f"the results in {path} are damaged ({where}: {error.errors()[0]['msg']}); delete the file"
-        ) from error
-    for one in results:
-        if not all(map(isfinite, one.scores.values())) or (one.metric and one.metric not in METRICS):
-            raise ConfigError(f"the results in {path} are damaged ({one.metric} {one.scores}); delete the file")
-    return results
+    return list(there.results)
 
 
 def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_json: bool) -> None:

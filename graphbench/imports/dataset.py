@@ -23,8 +23,9 @@ from graphbench.core.files import clear_errors, write_text
 from graphbench.core.suggestions import closest
 from graphbench.data.components.own_graphs import GENERATOR, file_of_split, files_of, write_samples
 from graphbench.evaluation.metrics import default_metrics, metric
+from graphbench.imports.collect import Collected
 from graphbench.imports.folds import collected_folds
-from graphbench.imports.graphs import Collected, RawGraph
+from graphbench.imports.graphs import RawGraph
 from graphbench.imports.links import METRICS, TASK
 from graphbench.imports.settings import Facts, Settings
 from graphbench.verification.measuring import update_measured

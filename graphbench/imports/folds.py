@@ -13,8 +13,9 @@ from graphbench.core.errors import DataImportError
 from graphbench.core.words import counted
 from graphbench.data.arrays.hashing import sample_hashes
 from graphbench.data.arrays.samples import Samples
+from graphbench.imports.collect import Collected, collect
 from graphbench.imports.columns import MASKS_OF_SPLITS, Choice, choose_columns
-from graphbench.imports.graphs import Collected, Column, RawGraph, collect
+from graphbench.imports.graphs import Column, RawGraph
 from graphbench.imports.links import TASK, LinkRule, folds_of_edges, notes_of_links, with_hidden_edges
 from graphbench.imports.settings import Settings
 from graphbench.imports.splits import SplitRule, divided

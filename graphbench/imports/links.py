@@ -18,7 +18,8 @@ from graphbench.core.words import counted
 from graphbench.data.arrays.link_heuristics import arc_keys, has_reverse
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.links import candidates_of, hidden_links
-from graphbench.imports.graphs import Collected, Column, RawGraph, collect, feature_name
+from graphbench.imports.collect import Collected, collect
+from graphbench.imports.graphs import Column, RawGraph, feature_name
 from graphbench.imports.splits import SplitRule, divided, numbered
 
 TASK = "link"
@@ -98,7 +99,7 @@ def folds_of_edges(
         rule: How edges are divided.
         links: Which training edges are hidden.
         by: Column of edges with the group or time that the rule divides by.
-        how: Further arguments of :func:`~graphbench.imports.graphs.collect`.
+        how: Further arguments of :func:`~graphbench.imports.collect.collect`.
 
     Raises:
         DataImportError: If there are too few edges, or ``by`` names no column of edges.

@@ -13,17 +13,20 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from graphbench.catalog.names import card as find_card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.files import read_json
 from graphbench.core.validation import StrictModel
-from graphbench.data.components.own_graphs import GENERATOR as OWN_GRAPHS
+from graphbench.data.components.domain import find
 from graphbench.data.store.layout import data_fingerprint
+from graphbench.evaluation.metrics import METRICS
 from graphbench.loader import Loader
 from graphbench.models.transfer import require_part_kinds
 from graphbench.records.classes import core_seconds
@@ -145,18 +148,18 @@ class Adapted:
 def sources_of(plan: TransferPlan, dataset: str) -> tuple[str, ...]:
     """Return the addresses of the datasets that a model for a dataset is pretrained on: all but this one.
 
-    Of own graphs that were divided into folds all folds are left out, because every fold has all graphs.
+    Of graphs that were divided into folds all folds are left out, because every fold has all graphs.
 
     Raises:
         UnknownDataset: If a dataset is not registered.
         ConfigError: If nothing is left.
     """
     target = find_card(dataset)
-    is_fold = target.generator == OWN_GRAPHS
+    same_graphs = find("generator", target.generator).variants_divide
     names = tuple(
         name
         for name in _addresses(plan.pretrain)
-        if name != dataset and not (is_fold and find_card(name).path == target.path)
+        if name != dataset and not (same_graphs and find_card(name).path == target.path)
     )
     if not names:
         raise ConfigError(f"nothing is left to pretrain on for {dataset}; name another dataset with --pretrain")
@@ -313,6 +316,44 @@ def _why_no_score(name: str, sources: Sequence[str]) -> str:
     source, target = find_card(sources[0]), find_card(name)
     other = [f.name for f in target.features if source.classes.get(f.name) != target.classes.get(f.name)]
     return f"no score without adaptation, as the classes of {other[0]} are others" if other else ""
+
+
+@dataclass(frozen=True)
+class StoredResults:
+    """The content of a file ``transfer.json``.
+
+    Attributes:
+        plan: The plan as JSON values.
+        identity: What the results depended on, as :func:`identity_of` returns it; empty in files of older versions.
+        results: The adapted models.
+    """
+
+    plan: dict[str, Any]
+    identity: dict[str, str]
+    results: tuple[Adapted, ...]
+
+
+def read_results(path: Path) -> StoredResults:
+    """Return the content of a file ``transfer.json``.
+
+    Raises:
+        ConfigError: If the file cannot be read, has another form, a score that is not finite or an unknown metric.
+    """
+    content = read_json(path, ConfigError, "delete the file, or choose another folder")
+    try:
+        if not isinstance(content, dict) or not isinstance(content.get("plan"), dict):
+            raise ConfigError(f"{path} is damaged (it has no plan); delete the file")
+        results = TypeAdapter(tuple[Adapted, ...]).validate_python(content.get("results"))
+        identity = TypeAdapter(dict[str, str]).validate_python(content.get("identity", {}))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ConfigError(
+            f"the results in {path} are damaged ({where}: {error.errors()[0]['msg']}); delete the file"
+        ) from error
+    for one in results:
+        if not all(map(isfinite, one.scores.values())) or (one.metric and one.metric not in METRICS):
+            raise ConfigError(f"the results in {path} are damaged ({one.metric} {one.scores}); delete the file")
+    return StoredResults(content["plan"], identity, results)
 
 
 def _addresses(words: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 import graphbench
 from graphbench.catalog.features import Location, Stage
 from graphbench.core.errors import DataImportError
-from graphbench.imports.graphs import Collected, Column, RawGraph, collect
+from graphbench.imports.collect import Collected, collect
+from graphbench.imports.graphs import Column, RawGraph
 from graphbench.imports.splits import SplitRule, divided, usual_split
 from graphbench.imports.tables import values_of
 

@@ -94,6 +94,7 @@ class Generator:
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
         limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
             graph per split: the parameter is the size of the graph. None if a limit is a number of samples.
+        variants_divide: Whether the variants of a dataset are divisions of the same graphs, such as folds.
         drawn: Whether samples can be drawn; False for datasets that are read from files alone.
         environment: Further facts that the bits of samples depend on, e.g. the machine and versions of a simulator;
             None if the bits are the same everywhere. Samples have it among their facts as ``environment``, so that
@@ -119,6 +120,7 @@ class Generator:
     resample: RedrawFunction | None = None
     compile_jobs: tuple[CompileJob, ...] = ()
     limited: str | None = None
+    variants_divide: bool = False
     drawn: bool = True
     environment: Callable[[], Mapping[str, str]] | None = None
 

@@ -141,6 +141,7 @@ GENERATORS: dict[str, Generator] = {
         version=1,
         parameters=OwnParameters,
         unique_inputs=True,
+        variants_divide=True,
         masks_cells=True,
         **READ_FROM_FILES,
     )
