@@ -82,6 +82,13 @@ def test_a_repeated_run_has_the_bits_of_its_record(repeated, results, dataset):
         assert split.metric == primary and split.equal and split.recorded == record.scores[name][primary]
 
 
+def test_an_older_version_is_named_among_the_reasons(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    older = Row(row.path, row.record.model_copy(update={"graphbench_version": "0.1.0"}))
+    ((_, outcome),) = reproduce([older], tmp_path, root=root, workers=1, progress=False)
+    assert outcome.changes == (f"graphbench 0.1.0 -> {graphbench.__version__}",)
+
+
 def test_a_score_that_the_run_did_not_have_is_different(results, root, tmp_path):
     row = row_of(results, "algoreas/bridges_easy")
     scores = {name: {**values} for name, values in row.record.scores.items()}

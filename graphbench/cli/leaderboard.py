@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphbench.cli.options import Baselines, Json, Records
 from graphbench.cli.output import answer_stream, echo
 from graphbench.core.untrusted import spreadsheet_cell
+
+if TYPE_CHECKING:
+    from graphbench.records.record import RunRecord
 
 _SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
 _BUDGETS = {True: "small", False: "full", None: "not stated"}
@@ -197,7 +200,22 @@ def _print_paper_table(
         raise typer.BadParameter(f"choose from {', '.join(BUDGET_CLASSES)}, not {budget_class!r}", param_hint="--class")
     options: dict[str, Any] = {"splits": split or "test", "models": model or "*", "intervals": intervals}
     options["budget_class"] = budget_class or "open"
-    echo(paper_table(chosen_records(selector, records, baselines=baselines), form, **options), nl=False)
+    chosen = chosen_records(selector, records, baselines=baselines)
+    echo(paper_table(chosen, form, **options), nl=False)
+    if baselines:
+        warn_of_absent(chosen, chosen_records(selector, records, baselines=False), split or "test")
+
+
+def warn_of_absent(records: Sequence[RunRecord], own: Sequence[RunRecord], splits: str | Sequence[str]) -> None:
+    """Print which of the user's models a paper table beside the package's records leaves out."""
+    from graphbench.leaderboard.paper_tables import absent_rows
+
+    absent = absent_rows(records, {record.config_hash for record in own}, splits=splits)
+    for words in absent:
+        typer.secho(words, err=True, fg="yellow")
+    if absent:
+        remedy = "score the models on all samples of the split, or leave --baselines out"
+        typer.secho(f"a table holds the models that were scored on the same samples: {remedy}", err=True, fg="yellow")
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,7 @@ def reproduce(
     from graphbench.records.files import matches
     from graphbench.verification.repeat import reproduce as train_again
     from graphbench.verification.repeat import rescore
-    from graphbench.verification.reproduction import save_reproduction
+    from graphbench.verification.reproduction import finished_of, load_reproductions, save_reproduction
 
     if not rows and under is None:
         raise typer.BadParameter(
@@ -82,13 +83,12 @@ def reproduce(
         for row in named
         if (model is None or matches(row.record.model, model))
         and (seed is None or row.record.seed in seed)
-        and (under is None or _minutes(row) < under)
+        and (under is None or row.minutes < under)
     ]
     if not chosen:
         raise ConfigError(_why_none(named, weights))
-    method = "weights" if weights else "training"
-    finished = {} if again else _finished(chosen, output, method)
-    missing = sorted((row for row in chosen if row.path not in finished), key=_minutes)
+    finished = {} if again else finished_of(chosen, load_reproductions(output), "weights" if weights else "training")
+    missing = sorted((row for row in chosen if row.path not in finished), key=attrgetter("minutes"))
     if dry_run:
         _print_chosen(missing, len(finished), output, as_json)
         return
@@ -144,25 +144,6 @@ def _named(names: Sequence[str], folder: Path | None, weights: bool) -> list[Row
     return list({row.path: row for row in stored}.values())
 
 
-def _minutes(row: Row) -> float:
-    """Return the CPU minutes of a record's training; of older records the minutes on the clock."""
-    record = row.record
-    seconds = record.cpu_seconds if record.cpu_seconds is not None else record.wall_seconds
-    return float("inf") if seconds is None else seconds / 60
-
-
-def _finished(rows: Sequence[Row], output: Path, method: str) -> dict[str, Reproduction]:
-    """Return path -> outcome of the records that were repeated already."""
-    from graphbench.verification.reproduction import load_reproductions
-
-    started = {row.path: row.record.started for row in rows}
-    return {
-        outcome.record: outcome
-        for outcome in load_reproductions(output)
-        if started.get(outcome.record) == outcome.started and outcome.method == method
-    }
-
-
 def _print_chosen(rows: Sequence[Row], finished: int, output: Path, as_json: bool) -> None:
     """Print the records to repeat, the shortest runs first, and how many others have an outcome already."""
     from graphbench.cli.printing import new_table, print_json, print_line, print_table
@@ -173,15 +154,11 @@ def _print_chosen(rows: Sequence[Row], finished: int, output: Path, as_json: boo
         return
     table = new_table("dataset", "model", "seed", "CPU time", right=("seed", "CPU time"))
     for row in rows:
-        seconds = _minutes(row) * 60
-        table.add_row(
-            row.record.dataset,
-            row.record.model,
-            _seed(row),
-            "-" if seconds == float("inf") else duration(seconds),
-        )
+        seconds, clock = row.minutes * 60, " (clock)" if row.record.cpu_seconds is None else ""
+        time = "-" if seconds == float("inf") else f"{duration(seconds)}{clock}"
+        table.add_row(row.record.dataset, row.record.model, _seed(row), time)
     print_table(table)
-    seconds = sum(_minutes(row) * 60 for row in rows if _minutes(row) != float("inf"))
+    seconds = sum(row.minutes * 60 for row in rows if row.minutes != float("inf"))
     others = f"; {counted(finished, 'other')} repeated already ({output})" if finished else ""
     print_line(f"\n{counted(len(rows), 'record')}, {duration(seconds)} of CPU time for training{others}", "dim")
 

@@ -98,6 +98,8 @@ def sweep(
     if dry_run:
         _print_cells(cells, missing, as_json)
         return
+    if slurm and (cell is not None or as_json):
+        raise typer.BadParameter("prints a script; leave --cell and --json out", param_hint="--slurm")
     if cell is not None:
         if cell >= len(cells):
             raise typer.BadParameter(f"the sweep has the runs 0 to {len(cells) - 1}, not {cell}", param_hint="--cell")
@@ -108,9 +110,10 @@ def sweep(
     plan.write(plan_file)
     if slurm:
         options = {} if root is None else {"--root": str(root)}
+        options |= {} if device == "auto" else {"--device": device}
         (output / LOGS).mkdir(parents=True, exist_ok=True)
         prepare_data(plan, missing, root, workers)
-        echo(slurm_script(plan_file, output, missing, options), nl=False)
+        echo(slurm_script(plan_file, output, missing, options, baselines=baselines), nl=False)
         return
     at_once = workers if workers is not None else available_cores()
     prepare_data(plan, missing, root, at_once)
@@ -137,6 +140,7 @@ def _plan(datasets: Sequence[str], given: dict[str, Any]) -> SweepPlan:
 
 def _print_cells(cells: Sequence[Cell], missing: Sequence[Cell], as_json: bool) -> None:
     from graphbench.cli.printing import new_table, print_json, print_line, print_table
+    from graphbench.core.words import counted
 
     open_ones = {cell.number for cell in missing}
     if as_json:
@@ -151,7 +155,7 @@ def _print_cells(cells: Sequence[Cell], missing: Sequence[Cell], as_json: bool) 
         config, done = cell.config, "" if cell.number in open_ones else "yes"
         table.add_row(str(cell.number), config.dataset, config.model_name, str(config.training.seed), done)
     print_table(table)
-    print_line(f"\n{len(cells)} runs, {len(missing)} to train", "dim")
+    print_line(f"\n{counted(len(cells), 'run')}, {len(missing)} to train", "dim")
 
 
 def _shown(results: Any, cells: Sequence[Cell], workers: int) -> list[CellResult]:
@@ -167,6 +171,7 @@ def _shown(results: Any, cells: Sequence[Cell], workers: int) -> list[CellResult
 
 def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, baselines: bool) -> None:
     """Write the tables and pages of the records, and print the table and the runs that failed."""
+    from graphbench.cli.leaderboard import warn_of_absent
     from graphbench.cli.printing import print_json, print_line
     from graphbench.cli.runs import chosen_records
     from graphbench.core.files import write_text
@@ -182,6 +187,8 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
         records = chosen_records(datasets, [output / RECORDS], baselines=baselines)
         if any("test" in record.scores for record in records):
             tables = {ending: paper_table(records, form) for ending, form in _TABLES.items()}
+            if baselines:
+                warn_of_absent(records, [result.record for result in finished if result.record is not None], "test")
         for ending, text in tables.items():
             write_text(output / f"table.{ending}", text)
         build_report(records, output / "report")

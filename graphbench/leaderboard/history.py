@@ -92,7 +92,9 @@ def state_at(commit: str, results: Path | None = None) -> State:
         else:
             records.append(record)
     if not records:
-        raise ResultError(f"the commit {commit_hash[:12]} has no records in {folder.name}; {_NO_COMMIT}")
+        raise ResultError(
+            f"the commit {commit_hash[:12]} has no records in {folder}; commit the folder first, or {_NO_COMMIT}"
+        )
     return State(commit_hash, date, tuple(records), tuple(unread))
 
 

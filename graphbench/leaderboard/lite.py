@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from graphbench.catalog.resources import data_dir, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import StrictModel, explain
+from graphbench.core.words import counted
 from graphbench.leaderboard.model import Board, Leaderboard
 from graphbench.records.aggregates import student_half_width
 from graphbench.records.classes import BudgetClass
@@ -231,8 +232,8 @@ def cells_text(cells: Sequence[Cell]) -> str:
     whole = sum(cell.seeds >= cell.of for cell in cells)
     begun = sum(0 < cell.seeds < cell.of for cell in cells)
     return (
-        f"{whole} of {len(cells)} models on datasets have all their seeds, {begun} have some, and "
-        f"{len(cells) - whole - begun} have none."
+        f"Of {counted(len(cells), 'pair')} of a dataset and a model, {whole} have all their seeds, {begun} some of "
+        f"them, and {len(cells) - whole - begun} none."
     )
 
 
@@ -246,11 +247,11 @@ def agreement_text(agreement: Agreement | None, what: str) -> str:
     if agreement is None:
         return f"No two models can be compared with {what}."
     pairs = sum(order.pairs for order in agreement.orders)
-    datasets = len({order.dataset for order in agreement.orders})
+    datasets = counted(len({order.dataset for order in agreement.orders}), "dataset")
     ends = f"95 % interval {agreement.low:.2f} to {agreement.high:.2f}" if agreement.low is not None else "no interval"
     return (
-        f"Kendall's tau with {what}: {agreement.tau:.2f} ({ends}), over {pairs} pairs of models in "
-        f"{len(agreement.orders)} comparisons with {datasets} {'dataset' if datasets == 1 else 'datasets'} of the set."
+        f"Kendall's tau with {what}: {agreement.tau:.2f} ({ends}), over {counted(pairs, 'pair')} of "
+        f"models in {counted(len(agreement.orders), 'comparison')} with {datasets} of the set."
     )
 
 

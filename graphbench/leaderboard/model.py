@@ -143,6 +143,11 @@ class Row:
     own_model: bool = False
     blind: bool = True
 
+    @property
+    def is_classical(self) -> bool:
+        """Whether the model is a rule, a search, a solver or a forest; a trained model of one's own is none of them."""
+        return not self.trained or not (self.in_steps or self.own_model)
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:

@@ -13,6 +13,7 @@ from graphbench.reports.plots import COLOURS
 from graphbench.reports.tables import number
 
 _WIDTH, _HEIGHT, _MARGIN = 96.0, 26.0, 4.0  # of a sparkline
+_LEAST_SPAN = 0.2  # of the largest score: the least difference that fills the height of a small picture
 _CHART_WIDTH, _CHART_HEIGHT, _LEFT, _BOTTOM, _TOP = 520.0, 210.0, 56.0, 30.0, 10.0
 _MOST_CURVES = 6
 
@@ -115,7 +116,7 @@ def lines_of(leaderboard: Leaderboard) -> list[Line]:
 def _line(unit: str, tests: Mapping[BudgetClass, Board], boards: Sequence[Board]) -> Line:
     board = tests["open"]
     best = {name: tests[name].leader for name in BUDGET_CLASSES if name in tests}
-    classical = [Scored(row.label, row.mean) for row in board.rows if not row.in_steps]
+    classical = [Scored(row.label, row.mean) for row in board.rows if row.is_classical]
     kinds = ("rule", "solver")
     classical += [Scored(r.name, r.value) for r in board.references if r.kind in kinds and r.comparable]
     first = {name: next(row for row in tests[name].rows if row.trained == best[name].trained) for name in best}
@@ -166,7 +167,8 @@ def sparkline(line: Line) -> Sparkline | None:
     if len(line.curve) < 2:
         return None
     values = [value for _, value in line.curve]
-    low, high = min(values), max(values)
+    missing = max(0.0, _LEAST_SPAN * max(map(abs, values)) - (max(values) - min(values)))
+    low, high = min(values) - missing / 2, max(values) + missing / 2
     step = (_WIDTH - 2 * _MARGIN) / (len(values) - 1)
 
     def height(value: float) -> float:

@@ -170,10 +170,10 @@ def _parts(leaderboard: Leaderboard, domains: Sequence[str], embed: Embed, *, su
 
 
 def _lite_parts(leaderboard: Leaderboard, embed: Embed) -> dict[str, Any] | None:
-    """Return the lite set and what its order predicts; None where no record is of one of its datasets."""
+    """Return the lite set and what its order predicts; None where a dataset of the set has no record."""
     chosen = lite.lite_set()
     boards = lite.lite_boards(leaderboard, chosen)
-    if not boards:
+    if {board.dataset for board in boards} < set(chosen.datasets):
         return None
     figure = cost_figure(boards)
     compared = {

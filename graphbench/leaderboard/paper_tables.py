@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from graphbench.core.errors import ArgumentError, ResultError
@@ -162,8 +162,7 @@ def paper_table(
     """
     if form not in FORMATS:
         raise ArgumentError(f"unknown form of a table {form!r}; choose from {', '.join(FORMATS)}")
-    chosen = [record for record in records if matches(record.model, models)]
-    on_split = [board for board in tables_of(chosen).boards if matches(board.split, splits)]
+    on_split = _on_splits(records, splits, models)
     of_class = [board for board in on_split if board.budget_class == budget_class]
     boards = [board for board in of_class if board.main]
     if not boards and any(board.main for board in on_split):
@@ -179,6 +178,34 @@ def paper_table(
         return _csv(boards)
     table = _table(boards, [board for board in of_class if not board.main])
     return _latex(table, intervals) if form == "latex" else _markdown(table, intervals)
+
+
+def absent_rows(
+    records: Iterable[RunRecord], own: Collection[str], *, splits: str | Sequence[str] = "test"
+) -> list[str]:
+    """Return a sentence for every chosen configuration that a table of some records leaves out.
+
+    A table has the models that were scored on the samples of most models; the others are named below it.
+
+    Args:
+        records: The records of the table.
+        own: Hashes of the configurations that should be in the table.
+        splits: Name or glob of splits, or several.
+    """
+    boards = [board for board in _on_splits(records, splits) if board.budget_class == "open"]
+    chosen = [
+        replace(board, rows=tuple(row for row in board.rows if row.config_hash in own))
+        for board in boards
+        if not board.main
+    ]
+    return _left_out([board for board in boards if board.main], chosen)
+
+
+def _on_splits(
+    records: Iterable[RunRecord], splits: str | Sequence[str], models: str | Sequence[str] = "*"
+) -> list[Board]:
+    chosen = [record for record in records if matches(record.model, models)]
+    return [board for board in tables_of(chosen).boards if matches(board.split, splits)]
 
 
 def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:

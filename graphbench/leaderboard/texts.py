@@ -209,11 +209,11 @@ def cost_cells(row: Row) -> tuple[str, str, str, str]:
 
 def _training_time(cost: Cost) -> str:
     """Return the time of training, with the processor time and threads if they were recorded."""
-    if cost.seconds is None:
-        return ABSENT
     threads = "" if cost.threads is None else f", {counted(round(cost.threads), 'thread')}"
-    behind = "" if cost.cpu_seconds is None else f" (CPU {duration(cost.cpu_seconds)}{threads})"
-    return f"{duration(cost.seconds)}{behind}"
+    processor = "" if cost.cpu_seconds is None else f"CPU {duration(cost.cpu_seconds)}{threads}"
+    if cost.seconds is None:
+        return processor or ABSENT
+    return f"{duration(cost.seconds)} ({processor})" if processor else duration(cost.seconds)
 
 
 def data_text(board: Board) -> str:
@@ -222,7 +222,7 @@ def data_text(board: Board) -> str:
     parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else ""]
     if data.graphs is not None:
         parts.append("1 sample" if data.graphs == 1 else f"{data.graphs:,} {board.samples}")
-    limit = "" if data.graphs is None else f" (other models stand here when scored with `--limit {data.graphs}`)"
+    limit = "" if data.graphs is None else f" (other models stand here when scored with --limit {data.graphs})"
     parts.append("" if data.whole else f"a part of the split{limit}")
     parts.append(f"content {data.hash[:_DIGITS]}" if data.hash else "")
     return ", ".join(part for part in parts if part)

@@ -17,7 +17,7 @@ from graphbench.reports.beside import shared_references
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import OODRow, Reference, Series, SizeAxis, kinds_figure, size_figure
-from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
+from graphbench.reports.plots import PUBLISHED, SOLVER, simplest
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 
 def _references(card: Card, results: Sequence[Aggregate], metric: str, splits: Sequence[str]) -> list[Reference]:
-    """Return the references of all models: solvers, published scores for all models, the best trivial baseline.
+    """Return the references of all models: solvers, published scores, the best trivial predictor or rule.
 
     A measured reference is drawn on the splits where it was measured on the samples of all models.
     """
@@ -257,7 +257,7 @@ def _references(card: Card, results: Sequence[Aggregate], metric: str, splits: S
     return [
         *people,
         *(Reference(label, scores, "solver") for label, scores in solved.items()),
-        Reference(TRIVIAL, floors, "trivial"),
+        Reference(simplest(card), floors, "trivial"),
     ]
 
 

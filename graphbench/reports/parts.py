@@ -14,6 +14,7 @@ from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import metric_head, noted, number, stat_text
 
 _TEST = "test"
+_KINDS = ("trivial", "solver")
 
 
 def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
@@ -33,7 +34,7 @@ def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         return None
     columns, labels = [*parts, _TEST], Labels(results)
     shown = {name: beside(card, name, results) for name in columns}
-    rows = [*_measured(shown, metric, "trivial"), *_measured(shown, metric, "solver")]
+    rows = [row for kind in _KINDS for row in _measured(shown, metric, kind, card)]
     for runs in results:
         cells = (noted(stat_text(runs.score(name, metric)), shown[name].note(runs)) for name in columns)
         rows.append((labels[runs] + runs.mark, "ours", *cells))
@@ -64,11 +65,11 @@ def output_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     if not columns:
         return None
     labels, rows, shown = Labels(results), [], beside(card, _TEST, results)
-    for kind in ("trivial", "solver"):
+    for kind in _KINDS:
         for predictor, scores in _scores_of(shown, kind).items():
             if any(name in scores for name in columns):
                 cells = (noted(_text(scores.get(name)), shown.reference_note) for name in columns)
-                rows.append((predictor.replace("_", " "), kind, *cells))
+                rows.append((predictor.replace("_", " "), _kind(predictor, kind, card), *cells))
     for runs in results:
         cells = (noted(stat_text(runs.score(_TEST, name)), shown.note(runs)) for name in columns)
         rows.append((labels[runs] + runs.mark, "ours", *cells))
@@ -89,14 +90,14 @@ def _scores_of(shown: Beside, kind: str) -> Mapping[str, Mapping[str, float]]:
     return shown.references.floor if kind == "trivial" else shown.references.solvers
 
 
-def _measured(shown: Mapping[str, Beside], metric: str, kind: str) -> list[tuple[str, ...]]:
+def _measured(shown: Mapping[str, Beside], metric: str, kind: str, card: Card) -> list[tuple[str, ...]]:
     """Return a row per predictor, with a cell per column."""
     scores = {column: _scores_of(beside_column, kind) for column, beside_column in shown.items()}
     names = dict.fromkeys(name for by_predictor in scores.values() for name in by_predictor)
     return [
         (
             name.replace("_", " "),
-            kind,
+            _kind(name, kind, card),
             *(
                 noted(_text(scores[column].get(name, {}).get(metric)), beside_column.reference_note)
                 for column, beside_column in shown.items()
@@ -104,6 +105,11 @@ def _measured(shown: Mapping[str, Beside], metric: str, kind: str) -> list[tuple
         )
         for name in names
     ]
+
+
+def _kind(predictor: str, kind: str, card: Card) -> str:
+    """Return the kind of a predictor: a rule of the card is among the trivial predictors, and reads the graph."""
+    return "rule" if predictor in card.task.rules else kind
 
 
 def _text(value: float | None) -> str:

@@ -30,7 +30,7 @@ from graphbench.reports.comparison import (
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood import ood_metric, ood_splits, ood_table, split_nodes
 from graphbench.reports.pages import ABSENT, Grid
-from graphbench.reports.plots import LATENCY
+from graphbench.reports.plots import LATENCY, simplest
 from graphbench.reports.published_files import anchor_of, heading_of
 from graphbench.tasks.registry import task_of
 
@@ -66,7 +66,7 @@ class ScoreRow:
 
     Attributes:
         name: Name of the predictor.
-        kind: ``trivial``, ``solver``, ``ours`` or ``published``.
+        kind: ``trivial``, ``rule``, ``solver``, ``ours`` or ``published``.
         caveat: Why the row is not compared with other rows; empty if it is.
         values: One score per metric, and the time of an answer where it counts, as text.
         basis: The origin of the scores: seeds and budget, a rule, or a reference to a paper.
@@ -102,7 +102,7 @@ def metric_head(name: str) -> str:
 
 
 def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]:
-    """Return one row per model: its primary test score, the best trivial score and the published score."""
+    """Return a row per model: its primary test score, the best of a trivial predictor or rule, the published score."""
     primary, labels = card.metrics.primary, Labels(results)
     rows = []
     for runs in results:
@@ -126,7 +126,7 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
 
 
 def _best_trivial(shown: Beside, metric: str) -> str:
-    """Return the best trivial score on the samples of a model; a dash and a note if it was measured on others."""
+    """Return the best score of a trivial predictor or rule; a dash and a note if it is of other samples."""
     floor = None if shown.references is None else best_of(shown.references.floor, metric)
     if floor is None:
         return ABSENT
@@ -222,7 +222,7 @@ def measured_rows(
     Args:
         measured: The scores; None gives no rows.
         names: The metrics.
-        rules: Trivial baseline -> its rule, which the row describes.
+        rules: Predictor -> its rule, which the row describes; its kind is ``rule``.
     """
     if measured is None:
         return []
@@ -233,7 +233,8 @@ def measured_rows(
             continue
         values = tuple(_optional(scores.get(m)) for m in names)
         basis = rules[name].description.rstrip(".") if name in rules else ""
-        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, basis))
+        kind = "rule" if name in rules else "trivial"
+        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), kind, "", values, basis))
     for solver, scores in measured.solvers.items():
         values = tuple(_optional(scores.get(m)) for m in names)
         rows.append(ScoreRow(_predictor_name(solver), "solver", "", values, "knows the task"))
@@ -280,7 +281,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         values = [by_solver.get(solver, {}).get(metric) for by_solver in solved]
         columns.append((f"{_predictor_name(solver)} (solver)", _reference_cells(values, shown)))
     floors = [None if split.references is None else best_of(split.references.floor, metric) for split in shown]
-    columns.append(("best trivial", _reference_cells([floor[1] if floor else None for floor in floors], shown)))
+    columns.append((simplest(card), _reference_cells([floor[1] if floor else None for floor in floors], shown)))
     by_split = zip(*(values for _, values in columns), strict=True)
     rows_text = tuple((split, *row) for split, row in zip(splits, by_split, strict=True))
     return Grid((f"split ({metric_head(metric)})", *(head for head, _ in columns)), rows_text)

@@ -326,7 +326,9 @@ def _saved(result: CellResult, output: Path) -> CellResult:
     return result
 
 
-def slurm_script(plan_file: Path, output: Path, cells: Sequence[Cell], options: Mapping[str, str]) -> str:
+def slurm_script(
+    plan_file: Path, output: Path, cells: Sequence[Cell], options: Mapping[str, str], *, baselines: bool = False
+) -> str:
     """Return a script for ``sbatch`` that runs some cells as a job array, a core per cell.
 
     Args:
@@ -334,8 +336,15 @@ def slurm_script(plan_file: Path, output: Path, cells: Sequence[Cell], options: 
         output: Folder of the sweep.
         cells: The cells that have not ended.
         options: Further options of ``graphbench sweep``, name -> value.
+        baselines: Whether the tables and pages have the package's records, too.
+
+    Raises:
+        ConfigError: If no cell is left.
     """
     import shlex
+
+    if not cells:
+        raise ConfigError("nothing is left to train; the same command without --slurm makes the tables and pages")
 
     words = ["graphbench", "sweep", str(plan_file), "--output", str(output)]
     words += [word for name, value in options.items() for word in (name, value)]
@@ -346,10 +355,10 @@ def slurm_script(plan_file: Path, output: Path, cells: Sequence[Cell], options: 
             "#SBATCH --job-name=graphbench-sweep",
             f"#SBATCH --array={_ranges([cell.number for cell in cells])}",
             "#SBATCH --cpus-per-task=1",
-            f"#SBATCH --output={output / LOGS}/%a.txt",
+            f'#SBATCH --output="{output / LOGS}/%a.txt"',
             "export OMP_NUM_THREADS=1",
             f"{command} --cell $SLURM_ARRAY_TASK_ID",
-            f"# when all jobs have ended, this makes the tables and pages: {command}",
+            f"# when all jobs have ended, this makes the tables and pages: {command}{' --baselines' * baselines}",
             "",
         ]
     )

@@ -94,7 +94,11 @@ def _given(record: RunRecord, place: Path, split: str, card: Card) -> Path:
     if split not in record.predictions:
         raise ResultError(f"the record does not say which predictions of {split} were scored; score them anew")
     if file_sha256(file) != record.predictions[split]:
-        raise ResultError(f"{file} is not the file whose scores of {split} are recorded: its hash is another one")
+        one_of_several = place.is_file() and len(record.predictions) > 1
+        several = f"; give the folder with the files of {', '.join(record.predictions)}" if one_of_several else ""
+        raise ResultError(
+            f"{file} is not the file whose scores of {split} are recorded: its hash is another one{several}"
+        )
     return file
 
 

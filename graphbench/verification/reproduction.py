@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as find_card
 from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import ResultError
 from graphbench.core.files import load_json, write_json
-from graphbench.core.validation import StrictModel
+from graphbench.core.validation import StrictModel, explain
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.aggregates import Stat
 from graphbench.records.copies import repeatable_scores
@@ -90,7 +90,8 @@ class Reproduction(StrictModel):
         equal_curves: Whether every point of the training and validation curves has the same bits; None for weights.
         equal_weights: Whether the weights have the recorded hash; None where the record has none.
         hardware: This machine.
-        changes: Facts of the machine that decide bits and are others than in the record, ``cpu A -> B``.
+        changes: Facts that decide bits and are others than in the record, ``cpu A -> B``: of the machine, and the
+            version of the package.
         graphbench_version: Version of the package.
         git_version: Commit of the checkout, if there is one.
     """
@@ -136,6 +137,12 @@ class Row:
     path: str
     record: RunRecord
     others: tuple[RunRecord, ...] = ()
+
+    @property
+    def minutes(self) -> float:
+        """CPU minutes of the record's training, of older records the minutes on the clock; inf if unknown."""
+        seconds = self.record.cpu_seconds if self.record.cpu_seconds is not None else self.record.wall_seconds
+        return math.inf if seconds is None else seconds / 60
 
 
 @dataclass(frozen=True)
@@ -185,7 +192,8 @@ def load_reproductions(folder: Path) -> list[Reproduction]:
         try:
             reproductions.append(Reproduction.model_validate(load_json(path)))
         except (OSError, ValueError) as error:
-            raise ResultError(f"{path} is no reproduction of a result: {error}; restore or delete it") from error
+            words = explain(error) if isinstance(error, ValidationError) else error
+            raise ResultError(f"{path} is no reproduction of a result: {words}; restore or delete it") from error
     return reproductions
 
 
@@ -310,10 +318,29 @@ def rows_of_records(stored: Sequence[tuple[str, RunRecord]]) -> list[Row]:
     ]
 
 
+def finished_of(rows: Sequence[Row], outcomes: Sequence[Reproduction], method: Method) -> dict[str, Reproduction]:
+    """Return path -> outcome of the records that were repeated with a method; outcomes of older records do not count.
+
+    Args:
+        rows: The records.
+        outcomes: All outcomes.
+        method: How results were obtained again.
+    """
+    started = {row.path: row.record.started for row in rows}
+    return {
+        outcome.record: outcome
+        for outcome in outcomes
+        if started.get(outcome.record) == outcome.started and outcome.method == method
+    }
+
+
 def _changes(record: RunRecord, machine: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the facts of the machine that decide bits and differ from the record, ``cpu A -> B``."""
-    return tuple(
+    """Return the facts that decide bits and differ from the record: of the machine, ``cpu A -> B``, and the version."""
+    changes = [
         f"{name} {record.hardware[name]} -> {machine.get(name)}"
         for name in _MACHINE
         if name in record.hardware and record.hardware[name] != machine.get(name)
-    )
+    ]
+    if record.graphbench_version != __version__:
+        changes.append(f"graphbench {record.graphbench_version} -> {__version__}")
+    return tuple(changes)

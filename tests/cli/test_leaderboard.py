@@ -114,6 +114,13 @@ def test_tables_for_papers_are_printed_in_three_forms(run, folder):
     assert out.startswith("| model | test (f1 ↑) | n192 (f1 ↑) |")
     _, out, _ = run("results", "mst_easy", "--records", folder, "--baselines", "--format", "csv", "--class", "minutes")
     assert {"pairs", "gin_small"} <= {row["model"] for row in csv.DictReader(io.StringIO(out))}
+    part = folder.parent / "part"
+    changes = {"model": "mine", "data_hashes": {"test": "0" * 64}, "graphs_scored": {"test": 40}, "dataset_version": 1}
+    few = make_record(0, dataset=MST, **changes)
+    save_record(few, part)
+    _, out, error = run("results", "mst_easy", "--records", part, "--baselines", "--format", "csv")
+    assert "mine" not in {row["model"] for row in csv.DictReader(io.StringIO(out))}
+    assert "left out: mine" in error and "leave --baselines out" in error
     for words, message in (
         (["--format", "word"], "latex, markdown, csv"),
         (["--format", "csv", "--class", "hours"], "minutes, paper, open"),

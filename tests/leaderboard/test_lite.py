@@ -52,7 +52,9 @@ def test_cells_count_the_seeds_of_the_set():
     assert [(cell.model, cell.seeds, cell.of) for cell in cells] == [
         ("gin_small", 5, 5), ("gt_small", 2, 5), ("none_small", 0, 5)
     ]  # fmt: skip
-    assert cells_text(cells).startswith("1 of 3 models on datasets have all their seeds, 1 have some, and 1 have none")
+    assert (
+        cells_text(cells) == "Of 3 pairs of a dataset and a model, 1 have all their seeds, 1 some of them, and 1 none."
+    )
 
 
 def test_tau_is_that_of_scipy():

@@ -10,6 +10,7 @@ from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.texts import source_text
 from graphbench.records.files import load_records
 from graphbench.records.provenance import Verification, draw_of
+from graphbench.records.stated import OWN_MODEL
 from graphbench.training.config import draws_seen
 
 from .conftest import bootstrapped
@@ -50,6 +51,25 @@ def test_a_line_has_the_best_of_each_kind():
         line.published.name == "gt" and line.published.value == 0.8566 and not line.beats_published(line.best["open"])
     )
     assert line.beats_published(line.ahead["open"])
+
+
+def test_a_trained_model_of_ones_own_is_not_classical_and_a_rule_of_ones_own_is():
+    own = make_record(0, dataset=ID, f1=0.9, model="my_gnn", steps=None, config={"kind": OWN_MODEL})
+    line = line_of([own])
+    assert line.best["open"].label == "my_gnn" and line.classical.name == "structural"
+    rule = make_record(0, f1=0.99999, config={"kind": OWN_MODEL}, steps=None, parameters=0, wall_seconds=0)
+    assert line_of([rule]).classical.value == 0.99999
+
+
+def test_a_small_difference_is_a_small_step_of_the_picture():
+    def height(*scores):
+        splits = {name: {"f1": score} for name, score in zip(("test", "n256"), scores, strict=True)}
+        found = leaderboard_of([make_record(0, dataset=ID).model_copy(update={"scores": splits})])
+        points = sparkline(lines_of(found)[0]).points
+        first, last = (float(point.split(",")[1]) for point in points.split())
+        return last - first
+
+    assert 0 <= height(0.9994, 0.9988) < 1 < height(0.9, 0.85) < 10 < height(0.9, 0.5)
 
 
 def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind():

@@ -152,7 +152,13 @@ def test_the_slurm_script_runs_the_missing_cells(run, tmp_path):
     assert f"graphbench sweep sweep/{plan.name} --output sweep --root" in told.out
     assert subprocess.run(["bash", "-n"], input=told.out, text=True, check=True).returncode == 0
     cells = cells_of(read_plan(plan), tmp_path)
-    assert "--array=0,2" in slurm_script(plan, tmp_path, [cells[0], cells[2]], {})
+    script = slurm_script(plan, tmp_path / "a b", [cells[0], cells[2]], {"--device": "cpu"}, baselines=True)
+    assert "--array=0,2" in script and f'--output="{tmp_path}/a b/' in script
+    assert script.count("--device cpu") == 2 and script.endswith("--device cpu --baselines\n")
+    with pytest.raises(ConfigError, match="nothing is left to train"):
+        slurm_script(plan, tmp_path, [], {})
+    for words in (("--cell", 1), ("--json",)):
+        assert run(*WORDS, "--model", "gin_small", "--slurm", *words)[0] == 2
 
 
 def test_no_model_and_a_wrong_number_are_wrong_usage(run):

@@ -23,8 +23,8 @@ MOST_LEVELS = 8
 MOST_NAME = 200
 _SEED = re.compile(r"seed(0|[1-9][0-9]{0,8})")
 _WEIGHTS_FILE = re.compile(r"seed(0|[1-9][0-9]{0,8})\.safetensors")
-_LAYOUT = f"{PREDICTIONS}/<domain>/<dataset>[-<task>]/seed<number>/<split>.npz"
-_WEIGHTS_LAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetensors"
+LAYOUT = f"{PREDICTIONS}/<domain>/<dataset>[-<task>]/seed<number>/<split>.npz"
+_WEIGHTSLAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetensors"
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,15 @@ def _sort_prediction(path: Path, parts: tuple[str, ...], contents: Contents, see
     """Add the folder of a file of predictions, or the reason why the file lies in no folder of a seed."""
     name = contents.name_of(path)
     if len(parts) < 4:
-        contents.faults[name] = f"predictions lie in {_LAYOUT}; move the file there"
+        contents.faults[name] = f"predictions lie in {LAYOUT}; move the file there"
         return
     domain, dataset, seed = parts[:3]
     id_, number = f"{domain}/{dataset.replace('-', ':', 1)}", _SEED.fullmatch(seed)
     if not DATASET_ID.fullmatch(id_):
-        contents.faults[f"{PREDICTIONS}/{domain}/{dataset}"] = f"no id of a dataset; predictions lie in {_LAYOUT}"
+        contents.faults[f"{PREDICTIONS}/{domain}/{dataset}"] = f"no id of a dataset; predictions lie in {LAYOUT}"
     elif number is None:
         contents.faults[f"{PREDICTIONS}/{domain}/{dataset}/{seed}"] = (
-            f"no seed, which is written without a sign or zeros before it (seed1); predictions lie in {_LAYOUT}"
+            f"no seed, which is written without a sign or zeros before it (seed1); predictions lie in {LAYOUT}"
         )
     else:
         seed_folder = contents.folder / PREDICTIONS / domain / dataset / seed
@@ -132,7 +132,7 @@ def _sort_weights(path: Path, parts: tuple[str, ...], contents: Contents) -> Non
     number = _WEIGHTS_FILE.fullmatch(parts[-1])
     id_ = f"{parts[0]}/{parts[1].replace('-', ':', 1)}" if len(parts) == 3 else ""
     if number is None or not DATASET_ID.fullmatch(id_):
-        contents.faults[name] = f"weights lie in {_WEIGHTS_LAYOUT}, as safetensors; move the file there"
+        contents.faults[name] = f"weights lie in {_WEIGHTSLAYOUT}, as safetensors; move the file there"
     else:
         contents.weights.append(SeedPath(path, id_, int(number[1])))
 

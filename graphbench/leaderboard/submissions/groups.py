@@ -14,6 +14,7 @@ from graphbench.evaluation.score import replicates_of
 from graphbench.evaluation.trivial import best_floor
 from graphbench.leaderboard.submissions.description import StatedBudget
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
+from graphbench.leaderboard.submissions.folder import LAYOUT
 from graphbench.records.budgets import BUDGET_NOT_STATED, not_stated
 from graphbench.records.copies import copied_runs, key_of, repeatable_scores
 from graphbench.records.published import published_budget
@@ -212,15 +213,16 @@ def _check_budget(entry: SubmittedDataset, card: Card, stated: StatedBudget | No
             )
     if stated is not None:
         _compare_budgets(entry, stated)
-    lacking = []
     if any(BUDGET_NOT_STATED in r.budget.label or not_stated(r.steps, r.batch_size) for r in entry.records):
         is_own = any("not stated" in record.budget.label for record in entry.records)
-        lacking += [not_stated(first.steps, first.batch_size).removesuffix(" not stated")] * is_own
-    lacking += ["hardware"] * (not all(record.hardware for record in entry.records))
+        missing = not_stated(first.steps, first.batch_size)
+        if is_own and missing:
+            entry.add(Level.MISSING, f"{missing}; without it the scores are not compared with published ones")
+    lacking = ["hardware"] * (not all(record.hardware for record in entry.records))
     lacking += ["training time"] * any(record.wall_seconds is None for record in entry.records)
     lacking += ["parameters"] * (any(r.parameters is None for r in entry.records) and "hardware" in lacking)
     if lacking:
-        entry.add(Level.MISSING, f"not stated: {', '.join(lacking)}; the columns of costs stay empty")
+        entry.add(Level.MISSING, f"not stated: {', '.join(lacking)}; their columns stay empty")
     _check_predictions(entry)
 
 
@@ -228,7 +230,11 @@ def _check_predictions(entry: SubmittedDataset) -> None:
     """Report the scores that were taken from the records, as the submission has no predictions for them."""
     without = [seed for seed in entry.seeds if not entry.recomputed.get(seed)]
     if without:
-        entry.add(Level.MISSING, f"no predictions of {_seeds_text(without)}, so the scores come from the records")
+        entry.add(
+            Level.MISSING,
+            f"no predictions of {_seeds_text(without)}, so the scores come from the records; files such as {LAYOUT} "
+            "would be scored",
+        )
     for split in entry.complete:
         scored = [record.seed for record in entry.records if split in record.scores]
         lacking = sorted({seed for seed in scored if split not in entry.recomputed.get(seed, (split,))})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -161,6 +161,8 @@ def rehearse(
 ) -> list[tuple[str, int, float]]:
     """Score an entry on the first samples of the known draw, sealed or not, as a verification would.
 
+    The code of an author's model is run twice, and must answer both times with the same predictions.
+
     Args:
         folder: The folder of the entry.
         samples: Number of samples.
@@ -272,7 +274,7 @@ class _Entry:
         options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
         known = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
         if self.sealed.code:
-            return self._scores_of_code(card, weights, {"known": known})["known"][0]
+            return self._repeated(partial(self._scores_of_code, card, weights), "known", {"known": known})["known"][0]
         return self._scores_of_weights(card, weights, {"known": known})["known"]
 
     def _splits(self, card: Card) -> tuple[GraphDataset, GraphDataset]:
@@ -310,16 +312,31 @@ class _Entry:
         options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
         return scores_of_code(self.folder / CODE, weights, splits, stated, scramble=scramble, **options)
 
-    def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
-        known, sealed = splits
-        scores_of = partial(self._scores_of_code, card, weights)
-        first = scores_of({"known": known, "sealed": sealed})
-        (score, bits), (again, other_bits) = first["sealed"], scores_of({"sealed": sealed})["sealed"]
+    @staticmethod
+    def _repeated(
+        scores_of: Callable[[dict[str, GraphDataset]], dict[str, tuple[Score, str]]],
+        split: str,
+        splits: dict[str, GraphDataset],
+    ) -> dict[str, tuple[Score, str]]:
+        """Return the scores of the code on some splits, after a second run on one of them.
+
+        Raises:
+            ResultError: If the two runs gave different predictions.
+        """
+        first = scores_of(splits)
+        (score, bits), (again, other_bits) = first[split], scores_of({split: splits[split]})[split]
         if bits != other_bits:
             raise ResultError(
                 f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
                 f"{again.primary:g}): it reads a clock or draws random numbers without a seed; make it repeatable"
             )
+        return first
+
+    def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
+        known, sealed = splits
+        scores_of = partial(self._scores_of_code, card, weights)
+        first = self._repeated(scores_of, "sealed", {"known": known, "sealed": sealed})
+        score = first["sealed"][0]
         answers = partial(_Answer, first["known"][0], score)
         if weights is None:
             return answers(algorithm=True)

@@ -524,6 +524,15 @@ def test_a_rehearsal_says_where_logits_are_named(tmp_path, root):
         rehearse(folder, samples=4, root=root, workers=1)
 
 
+@closed
+@pytest.mark.slow
+def test_a_rehearsal_refuses_code_that_answers_twice_in_two_ways(tmp_path, root):
+    code = "import torch\ndef load(weights):\n    return lambda batch: torch.rand(batch.edge_index.shape[1])"
+    folder = entry(tmp_path / "entry", code=code, tensors=threshold())
+    with pytest.raises(ResultError, match="two runs of the code on the same samples gave different predictions"):
+        rehearse(folder, samples=4, root=root, workers=1)
+
+
 def test_copies_of_one_seed_are_not_sealed(tmp_path):
     for seed in (0, 1):
         folder = entry(tmp_path / "entry", code="from torch import load\n", tensors=threshold(), seed=seed)
