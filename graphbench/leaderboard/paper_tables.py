@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.core.untrusted import spreadsheet_cell
+from graphbench.core.words import counted
 from graphbench.leaderboard.aggregation import group_names
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import Board, Reference, Row, Unranked
@@ -229,6 +230,13 @@ def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:
     if _UNTESTED in marks:
         reasons = {row.unranked for board in boards for row in board.rows if row.unranked is not None}
         notes.append(f"{_UNTESTED}: not tested: {', or '.join(_WHY[reason] for reason in sorted(reasons))}")
+    notes += [
+        f"{row.label} on {_place(board)}: {counted(len(row.copies), 'run')} with the scores of another seed (seed "
+        f"{', '.join(map(str, row.copies))}) left out"
+        for board in boards
+        for row in board.rows
+        if row.copies
+    ]
     notes += [
         f"{_place(board)}: scored on a part, {board.data.graphs:,} samples" for board in boards if _is_part(board)
     ]

@@ -152,6 +152,12 @@ def test_what_was_not_tested_says_why(records):
     assert "there is no other" not in paper_table(records, "markdown", models=["near", "single", "far_off"])
 
 
+def test_a_copy_of_a_run_is_named(records):
+    copy = next(record for record in records if record.model == "single").model_copy(update={"seed": 4})
+    text = paper_table([*records, copy], "markdown", models="single")
+    assert f"single on {MST} test: 1 run with the scores of another seed (seed 4) left out" in text
+
+
 def test_equal_means_are_all_bold():
     rows = rows_of(paper_table([scored_on(10000, "one"), scored_on(10000, "two")], "markdown"))
     assert all(rows[name][0].startswith("**0.8000**") for name in ("one", "two"))

@@ -119,7 +119,8 @@ def verify_sealed(
         progress: Show progress bars; None shows them in a terminal.
 
     Raises:
-        ResultError: If the folder is not sealed, was changed since, or was verified with another beacon already.
+        ResultError: If the folder is not sealed, was changed since, or was verified with another beacon already; or if
+            ``records`` has a record of the same model and seed on more samples than ``limit``, which would be replaced.
     """
     place = checked_path("folder", folder)
     beacon = _checked_beacon(beacon)
@@ -138,10 +139,11 @@ def verify_sealed(
     target = None if records is None else checked_path("records", records)
     known = [] if target is None or not target.is_dir() else [record for _, record in stored_records(records=target)]
     _require_one_beacon(sealed, beacon, known)
-    if target is not None:
-        begin_attempt(target, sealed.commitment, beacon)
     where = default_root() if root is None else checked_path("root", root)
     entry = _Entry(place, sealed, beacon, where, limit, workers, patience, limits or IsolationLimits(), progress)
+    entry.require_no_larger(known)
+    if target is not None:
+        begin_attempt(target, sealed.commitment, beacon)
     results = []
     for dataset, seed, weights in entry.runs():
         result = entry.result(dataset, seed, weights, known)
@@ -234,6 +236,23 @@ class _Entry:
         if contents.weights:
             return [(card_of(file.dataset).address, file.seed, file.path) for file in contents.weights]
         return [(address, 0, None) for address in datasets_of(contents, self.description)]
+
+    def require_no_larger(self, known: Sequence[RunRecord]) -> None:
+        """Refuse to replace records of more samples than are verified.
+
+        Raises:
+            ResultError: With the dataset, the seed and both numbers.
+        """
+        runs = {(dataset, seed) for dataset, seed, _ in self.runs()}
+        for record in known:
+            scored = record.graphs_scored.get(SPLIT, 0)
+            same = record.model == self.sealed.model and (record.dataset, record.seed) in runs
+            if self.limit is not None and same and scored > self.limit:
+                raise ResultError(
+                    f"the folder of records has {record.model} on {record.dataset}, seed {record.seed}, scored on "
+                    f"{scored:,} samples, and a verification on {self.limit:,} would replace it; leave the limit out, "
+                    "or choose another folder of records"
+                )
 
     def result(self, dataset: str, seed: int, weights: Path | None, known: Sequence[RunRecord]) -> SealedResult:
         card = card_of(dataset)

@@ -143,6 +143,8 @@ def test_weights_of_the_package_are_verified(tmp_path, root, dataset, model):
     assert record == result.record and record.recomputed_from == "weights"
     (board,) = [b for b in leaderboard_of([record]).boards if b.budget_class == "open"]
     assert board.rows[0].provenance == "verified"
+    with pytest.raises(ResultError, match=f"scored on {LIMIT} samples, and a verification on 1 would replace it"):
+        verify_sealed(folder, BEACON, root=root, limit=1, records=tmp_path / "records")
 
 
 @closed
