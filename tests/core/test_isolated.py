@@ -27,8 +27,15 @@ def test_a_flood_of_output_is_not_kept_and_the_last_words_are():
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert code == 3 and last_words.endswith("the last words") and len(last_words) == 400
+    assert code == 3 and last_words.endswith("the last words") and len(last_words) == len("... ") + 400
     assert peak < 2**21
+
+
+def test_the_last_words_are_whole_lines():
+    failing = "print('no')\nimport sys\nsys.stderr.write('y' * 500 + '\\n')\nraise ValueError('what went wrong')"
+    _, last_words = _exit([sys.executable, "-c", failing], IsolationLimits())
+    assert last_words.startswith("... Traceback (most recent call last): | File") and "\n" not in last_words
+    assert last_words.endswith("| ValueError: what went wrong") and "yyy" not in last_words
 
 
 def test_a_child_that_does_not_end_is_stopped():

@@ -136,7 +136,15 @@ def _exit(command: Sequence[str], limits: IsolationLimits) -> tuple[int, str]:
             timer.cancel()
     if late.is_set():
         raise ResultError(f"the code did not end within {limits.seconds:g} seconds and was stopped")
-    return code, output.decode(errors="replace").strip()[-_MOST_OUTPUT:]
+    return code, _last_lines(output.decode(errors="replace").strip())
+
+
+def _last_lines(text: str) -> str:
+    """Return the last whole lines of a text in one line, of a longer line its end."""
+    if len(text) > _MOST_OUTPUT:
+        end = text[-_MOST_OUTPUT:]
+        text = f"... {end.partition(chr(10))[2] or end}"
+    return " | ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _seen_by_python() -> list[Path]:
