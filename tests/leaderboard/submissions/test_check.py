@@ -101,7 +101,8 @@ def test_what_is_missing_is_said_and_is_no_reason_to_refuse(folder, targets, che
     assert told(report, "missing").splitlines() == [
         "1 seed; with 3 or more the mean has an interval",
         "not scored: n14",
-        "not stated: budget, hardware, training time, parameters; the columns of costs stay empty",
+        "budget not stated; without it the scores are not compared with published ones",
+        "not stated: hardware, training time, parameters; their columns stay empty",
     ]
 
 
