@@ -7,7 +7,7 @@ measured by Kendall's rank correlation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ from graphbench.catalog.resources import data_dir, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import StrictModel, explain
 from graphbench.core.words import counted
-from graphbench.leaderboard.model import Board, Leaderboard
+from graphbench.leaderboard.model import TEST, Board, Leaderboard
 from graphbench.records.aggregates import student_half_width
 from graphbench.records.classes import BudgetClass
 from graphbench.reports.pages import Grid
@@ -111,12 +111,27 @@ def lite_set() -> LiteSet:
 
 
 def lite_boards(leaderboard: Leaderboard, lite: LiteSet) -> list[Board]:
-    """Return the tables of the set: of its datasets' test splits, in the class of the set, that count in means."""
-    return [
+    """Return the tables of the set: one per dataset and protocol, of the test split in the class of the set.
+
+    Where models were scored on different numbers of samples, the table is that of the samples on which most models of
+    the set were scored.
+    """
+    return [board for name, models in lite.datasets.items() for board in _tables(leaderboard, name, models)]
+
+
+def _tables(leaderboard: Leaderboard, dataset: str, models: Collection[str]) -> list[Board]:
+    """Return a table per protocol of a dataset's test split: that with the most of some models."""
+    boards = [
         board
         for board in leaderboard.boards
-        if board.dataset in lite.datasets and board.counts and board.budget_class == CLASS
+        if board.dataset == dataset and board.split == TEST and board.budget_class == CLASS
     ]
+    tables = []
+    for counting in (board for board in boards if board.counts):
+        data = counting.data
+        same = [b for b in boards if (b.unit, b.data.version, b.data.draw) == (counting.unit, data.version, data.draw)]
+        tables.append(max(same, key=lambda b: (len({row.model for row in b.rows} & set(models)), b.main)))
+    return tables
 
 
 def cells_of(leaderboard: Leaderboard, lite: LiteSet) -> list[Cell]:
@@ -145,13 +160,15 @@ def within_domains(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
         leaderboard: All tables.
         lite: The set.
     """
-    others = [b for b in leaderboard.boards if b.counts and b.budget_class == CLASS and b.dataset not in lite.datasets]
+    datasets = list(dict.fromkeys(board.dataset for board in leaderboard.boards))
+    others = [name for name in datasets if name not in lite.datasets]
     orders: list[Order] = []
     for board in lite_boards(leaderboard, lite):
         scores = _scores(board, lambda name: name)
-        for other in others:
-            if other.domain == board.domain:
-                orders += _compared(board, scores, other.unit, _scores(other, lambda name: name))
+        for name in others:
+            if name.partition("/")[0] == board.domain:
+                for other in _tables(leaderboard, name, scores):
+                    orders += _compared(board, scores, other.unit, _scores(other, lambda name: name))
     return agreement_of(orders)
 
 

@@ -57,6 +57,15 @@ def test_cells_count_the_seeds_of_the_set():
     )
 
 
+def test_the_table_is_that_of_the_samples_of_most_models_of_the_set():
+    part = {"data_hashes": {"test": "1" * 64}, "graphs_scored": {"test": 40}}
+    searches = [run for name in ("one", "two", "three") for run in runs(LITE, name, 0.9, range(1))]
+    small = [*runs(LITE, "gin_small", 0.5, range(5), **part), *runs(LITE, "gt_small", 0.6, range(5), **part)]
+    (board,) = lite_boards(leaderboard_of([*searches, *small]), SET)
+    assert {row.model for row in board.rows} == {"gin_small", "gt_small"}
+    assert [cell.seeds for cell in cells_of(leaderboard_of([*searches, *small]), SET)] == [5, 5, 0]
+
+
 def test_tau_is_that_of_scipy():
     """Orders of six models on three other datasets; a model that one of them lacks is left out there."""
     values = {
