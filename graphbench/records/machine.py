@@ -11,15 +11,28 @@ import sys
 import time
 from pathlib import Path
 
+_CPUINFO = Path("/proc/cpuinfo")
+
 
 def cpu_name() -> str:
     """Return the name of the processor."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        match = re.search(r"^model name\s*:\s*(.+)$", info.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-        if match:
-            return match.group(1).strip()
-    return platform.processor() or platform.machine()
+    return _cpu_fact("model name") or platform.processor() or platform.machine()
+
+
+def cpu_kind() -> str:
+    """Return the name of the processor, with family and model where the name has no number, as of a virtual machine."""
+    name, family, model = cpu_name(), _cpu_fact("cpu family"), _cpu_fact("model")
+    if family is None or model is None or re.search(r"\d", name):
+        return name
+    return f"{name} (family {family}, model {model})"
+
+
+def _cpu_fact(key: str) -> str | None:
+    if not _CPUINFO.is_file():
+        return None
+    text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+    match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1).strip() if match else None
 
 
 def memory_bytes() -> int | None:
@@ -48,7 +61,7 @@ def hardware() -> dict[str, str | int | float | None]:
     Torch is described only when the process has loaded it already; describing never loads it.
     """
     facts: dict[str, str | int | float | None] = {
-        "cpu": cpu_name(),
+        "cpu": cpu_kind(),
         "cores": os.cpu_count(),
         "memory_bytes": memory_bytes(),
         "platform": f"{platform.system()} {platform.machine()}",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.records import machine
 from graphbench.records.aggregates import Stat, aggregate
 from graphbench.records.budgets import Budget
 from graphbench.records.files import load_records, read_record, results_dir, save_record
@@ -208,6 +209,20 @@ def test_hardware_is_storable():
     assert facts["cpu"] and facts["cores"] >= 1
     assert make_record(hardware=facts).hardware == facts
     assert json.loads(json.dumps(facts)) == facts
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ("cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n", "AMD EPYC (family 25, model 1)"),
+        ("cpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) Gold 6148\n", "Intel(R) Xeon(R) Gold 6148"),
+        ("model name\t: Cortex\n", "Cortex"),
+    ],
+)
+def test_a_processor_without_a_number_has_its_family(tmp_path, monkeypatch, lines, kind):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{lines}", encoding="utf-8")
+    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "cpuinfo")
+    assert machine.cpu_kind() == kind
 
 
 def test_records_cannot_hold_what_json_cannot():
