@@ -213,13 +213,13 @@ def test_a_random_sample_of_five_committed_rows_is_obtained_again(root, tmp_path
         assert outcome.verdict != "different", f"GRAPHBENCH_SAMPLE={seed}: {row.path}: {outcome.splits}"
 
 
-def test_the_committed_reproductions_are_of_committed_records_and_none_is_different():
+def test_the_committed_reproductions_are_of_committed_records_and_a_difference_has_a_reason():
     found = load_reproductions(reproductions_dir())
     stored = {row.path: row.record for row in rows_of(results_dir())}
     for one in found:
         record = stored.get(one.record)
         if record is not None and record.started == one.started:  # else the record was made anew since
-            assert one.verdict != "different", one.record
+            assert one.verdict != "different" or one.changes, one.record  # another processor or version
             for name, split in one.splits.items():
                 assert split.recorded == record.scores[name][split.metric]
 
