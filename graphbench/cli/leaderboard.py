@@ -14,6 +14,7 @@ from graphbench.cli.output import answer_stream, echo
 from graphbench.core.untrusted import spreadsheet_cell
 
 if TYPE_CHECKING:
+    from graphbench.leaderboard.model import Board
     from graphbench.records.record import RunRecord
 
 _SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
@@ -191,26 +192,29 @@ def _print_paper_table(
     baselines: bool,
 ) -> None:
     from graphbench.cli.runs import chosen_records
-    from graphbench.leaderboard.paper_tables import FORMATS, paper_table
+    from graphbench.leaderboard.paper_tables import FORMATS, paper_boards, table_of_boards
     from graphbench.records.classes import BUDGET_CLASSES
 
     if form not in FORMATS:
         raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {form!r}", param_hint="--format")
     if budget_class not in (None, *BUDGET_CLASSES):
         raise typer.BadParameter(f"choose from {', '.join(BUDGET_CLASSES)}, not {budget_class!r}", param_hint="--class")
-    options: dict[str, Any] = {"splits": split or "test", "models": model or "*", "intervals": intervals}
-    options["budget_class"] = budget_class or "open"
-    chosen = chosen_records(selector, records, baselines=baselines)
-    echo(paper_table(chosen, form, **options), nl=False)
+    boards = paper_boards(chosen_records(selector, records, baselines=baselines), split or "test", model or "*")
+    echo(table_of_boards(boards, form, budget_class=budget_class or "open", intervals=intervals), nl=False)
     if baselines:
-        warn_of_absent(chosen, chosen_records(selector, records, baselines=False), split or "test")
+        warn_of_absent(boards, chosen_records(selector, records, baselines=False))
 
 
-def warn_of_absent(records: Sequence[RunRecord], own: Sequence[RunRecord], splits: str | Sequence[str]) -> None:
-    """Print which of the user's models a paper table beside the package's records leaves out."""
+def warn_of_absent(boards: Sequence[Board], records: Sequence[RunRecord]) -> None:
+    """Print which of the user's models a paper table beside the package's records leaves out.
+
+    Args:
+        boards: The ranked tables behind the paper table.
+        records: The user's records.
+    """
     from graphbench.leaderboard.paper_tables import absent_rows
 
-    absent = absent_rows(records, {record.config_hash for record in own}, splits=splits)
+    absent = absent_rows(boards, {record.config_hash for record in records})
     for words in absent:
         typer.secho(words, err=True, fg="yellow")
     if absent:

@@ -176,7 +176,7 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
     from graphbench.cli.runs import chosen_records
     from graphbench.core.files import write_text
     from graphbench.leaderboard import build_leaderboard
-    from graphbench.leaderboard.paper_tables import paper_table
+    from graphbench.leaderboard.paper_tables import paper_boards, table_of_boards
     from graphbench.reports.report import build_report
     from graphbench.training.sweep import RECORDS
 
@@ -186,9 +186,10 @@ def _finish(results: Sequence[CellResult], output: Path, as_json: bool, *, basel
         datasets = list(dict.fromkeys(result.cell.config.dataset for result in finished))
         records = chosen_records(datasets, [output / RECORDS], baselines=baselines)
         if any("test" in record.scores for record in records):
-            tables = {ending: paper_table(records, form) for ending, form in _TABLES.items()}
+            boards = paper_boards(records)
+            tables = {ending: table_of_boards(boards, form) for ending, form in _TABLES.items()}
             if baselines:
-                warn_of_absent(records, [result.record for result in finished if result.record is not None], "test")
+                warn_of_absent(boards, [result.record for result in finished if result.record is not None])
         for ending, text in tables.items():
             write_text(output / f"table.{ending}", text)
         build_report(records, output / "report")

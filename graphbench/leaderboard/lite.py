@@ -113,19 +113,24 @@ def lite_set() -> LiteSet:
 def lite_boards(leaderboard: Leaderboard, lite: LiteSet) -> list[Board]:
     """Return the tables of the set: one per dataset and protocol, of the test split in the class of the set.
 
-    Where models were scored on different numbers of samples, the table is that of the samples on which most models of
-    the set were scored.
+    Where models were scored on different samples of a split, the table has the samples on which most models of the set
+    were scored.
     """
-    return [board for name, models in lite.datasets.items() for board in _tables(leaderboard, name, models)]
+    boards = _boards_by_dataset(leaderboard)
+    return [board for name, models in lite.datasets.items() for board in _tables(boards.get(name, ()), models)]
 
 
-def _tables(leaderboard: Leaderboard, dataset: str, models: Collection[str]) -> list[Board]:
-    """Return a table per protocol of a dataset's test split: that with the most of some models."""
-    boards = [
-        board
-        for board in leaderboard.boards
-        if board.dataset == dataset and board.split == TEST and board.budget_class == CLASS
-    ]
+def _boards_by_dataset(leaderboard: Leaderboard) -> dict[str, list[Board]]:
+    """Return dataset -> all tables of its test split in the class of the set."""
+    boards: dict[str, list[Board]] = {}
+    for board in leaderboard.boards:
+        if board.split == TEST and board.budget_class == CLASS:
+            boards.setdefault(board.dataset, []).append(board)
+    return boards
+
+
+def _tables(boards: Sequence[Board], models: Collection[str]) -> list[Board]:
+    """Return, of the tables of a dataset, the one per protocol that has the most of some models."""
     tables = []
     for counting in (board for board in boards if board.counts):
         data = counting.data
@@ -160,14 +165,13 @@ def within_domains(leaderboard: Leaderboard, lite: LiteSet) -> Agreement | None:
         leaderboard: All tables.
         lite: The set.
     """
-    datasets = list(dict.fromkeys(board.dataset for board in leaderboard.boards))
-    others = [name for name in datasets if name not in lite.datasets]
+    others = {name: boards for name, boards in _boards_by_dataset(leaderboard).items() if name not in lite.datasets}
     orders: list[Order] = []
     for board in lite_boards(leaderboard, lite):
         scores = _scores(board, lambda name: name)
-        for name in others:
-            if name.partition("/")[0] == board.domain:
-                for other in _tables(leaderboard, name, scores):
+        for boards in others.values():
+            if boards[0].domain == board.domain:
+                for other in _tables(boards, scores):
                     orders += _compared(board, scores, other.unit, _scores(other, lambda name: name))
     return agreement_of(orders)
 

@@ -163,7 +163,22 @@ def paper_table(
     """
     if form not in FORMATS:
         raise ArgumentError(f"unknown form of a table {form!r}; choose from {', '.join(FORMATS)}")
-    on_split = _on_splits(records, splits, models)
+    boards = paper_boards(records, splits, models)
+    return table_of_boards(boards, form, budget_class=budget_class, intervals=intervals)
+
+
+def paper_boards(
+    records: Iterable[RunRecord], splits: str | Sequence[str] = "test", models: str | Sequence[str] = "*"
+) -> list[Board]:
+    """Return the ranked tables that :func:`table_of_boards` writes; arguments as for :func:`paper_table`."""
+    chosen = [record for record in records if matches(record.model, models)]
+    return [board for board in tables_of(chosen).boards if matches(board.split, splits)]
+
+
+def table_of_boards(
+    on_split: Sequence[Board], form: PaperFormat, *, budget_class: BudgetClass = "open", intervals: bool = False
+) -> str:
+    """Return a table for a paper of some ranked tables; arguments and errors as for :func:`paper_table`."""
     of_class = [board for board in on_split if board.budget_class == budget_class]
     boards = [board for board in of_class if board.main]
     if not boards and any(board.main for board in on_split):
@@ -181,32 +196,19 @@ def paper_table(
     return _latex(table, intervals) if form == "latex" else _markdown(table, intervals)
 
 
-def absent_rows(
-    records: Iterable[RunRecord], own: Collection[str], *, splits: str | Sequence[str] = "test"
-) -> list[str]:
-    """Return a sentence for every chosen configuration that a table of some records leaves out.
+def absent_rows(boards: Sequence[Board], hashes: Collection[str]) -> list[str]:
+    """Return a sentence for every row of some configurations that a table for a paper leaves out.
 
-    A table has the models that were scored on the samples of most models; the others are named below it.
+    A table has the models that were scored on the samples of most models.
 
     Args:
-        records: The records of the table.
-        own: Hashes of the configurations that should be in the table.
-        splits: Name or glob of splits, or several.
+        boards: The ranked tables, as :func:`paper_boards` returns them.
+        hashes: Hashes of the configurations.
     """
-    boards = [board for board in _on_splits(records, splits) if board.budget_class == "open"]
-    chosen = [
-        replace(board, rows=tuple(row for row in board.rows if row.config_hash in own))
-        for board in boards
-        if not board.main
-    ]
-    return _left_out([board for board in boards if board.main], chosen)
-
-
-def _on_splits(
-    records: Iterable[RunRecord], splits: str | Sequence[str], models: str | Sequence[str] = "*"
-) -> list[Board]:
-    chosen = [record for record in records if matches(record.model, models)]
-    return [board for board in tables_of(chosen).boards if matches(board.split, splits)]
+    in_class = [board for board in boards if board.budget_class == "open"]
+    others = [board for board in in_class if not board.main]
+    chosen = [replace(b, rows=tuple(row for row in b.rows if row.config_hash in hashes)) for b in others]
+    return _left_out([board for board in in_class if board.main], chosen)
 
 
 def _table(boards: Sequence[Board], others: Sequence[Board] = ()) -> PaperTable:

@@ -11,28 +11,18 @@ import sys
 import time
 from pathlib import Path
 
-_CPUINFO = Path("/proc/cpuinfo")
+from graphbench.core.processor import processor_fact
 
 
 def cpu_name() -> str:
     """Return the name of the processor."""
-    return _cpu_fact("model name") or platform.processor() or platform.machine()
+    return processor_fact("model name") or platform.processor() or platform.machine()
 
 
 def cpu_kind() -> str:
     """Return the name of the processor, with family and model where the name has no number, as of a virtual machine."""
-    name, family, model = cpu_name(), _cpu_fact("cpu family"), _cpu_fact("model")
-    if family is None or model is None or re.search(r"\d", name):
-        return name
-    return f"{name} (family {family}, model {model})"
-
-
-def _cpu_fact(key: str) -> str | None:
-    if not _CPUINFO.is_file():
-        return None
-    text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
-    match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
-    return match.group(1).strip() if match else None
+    name, family, model = cpu_name(), processor_fact("cpu family"), processor_fact("model")
+    return f"{name} (family {family}, model {model})" if family and model and not re.search(r"\d", name) else name
 
 
 def memory_bytes() -> int | None:

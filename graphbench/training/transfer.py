@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from graphbench.catalog.names import card as find_card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import read_json
-from graphbench.core.validation import StrictModel
+from graphbench.core.validation import StrictModel, explain
 from graphbench.data.components.domain import find
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.evaluation.metrics import METRICS
@@ -324,13 +324,13 @@ class StoredResults:
 
     Attributes:
         plan: The plan as JSON values.
-        identity: What the results depended on, as :func:`identity_of` returns it; empty in files of older versions.
         results: The adapted models.
+        identity: What the results depended on, as :func:`identity_of` returns it; empty in files of older versions.
     """
 
     plan: dict[str, Any]
-    identity: dict[str, str]
     results: tuple[Adapted, ...]
+    identity: dict[str, str] = field(default_factory=dict)
 
 
 def read_results(path: Path) -> StoredResults:
@@ -341,19 +341,13 @@ def read_results(path: Path) -> StoredResults:
     """
     content = read_json(path, ConfigError, "delete the file, or choose another folder")
     try:
-        if not isinstance(content, dict) or not isinstance(content.get("plan"), dict):
-            raise ConfigError(f"{path} is damaged (it has no plan); delete the file")
-        results = TypeAdapter(tuple[Adapted, ...]).validate_python(content.get("results"))
-        identity = TypeAdapter(dict[str, str]).validate_python(content.get("identity", {}))
+        stored = TypeAdapter(StoredResults).validate_python(content)
     except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ConfigError(
-            f"the results in {path} are damaged ({where}: {error.errors()[0]['msg']}); delete the file"
-        ) from error
-    for one in results:
+        raise ConfigError(f"{path} is damaged ({explain(error)}); delete the file") from error
+    for one in stored.results:
         if not all(map(isfinite, one.scores.values())) or (one.metric and one.metric not in METRICS):
             raise ConfigError(f"the results in {path} are damaged ({one.metric} {one.scores}); delete the file")
-    return StoredResults(content["plan"], identity, results)
+    return stored
 
 
 def _addresses(words: Sequence[str]) -> tuple[str, ...]:

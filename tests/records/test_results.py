@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graphbench.core import processor
 from graphbench.core.errors import ArgumentError, ResultError
-from graphbench.records import machine
 from graphbench.records.aggregates import Stat, aggregate
 from graphbench.records.budgets import Budget
 from graphbench.records.files import load_records, read_record, results_dir, save_record
-from graphbench.records.machine import hardware
+from graphbench.records.machine import cpu_kind, hardware
 from graphbench.records.record import RunRecord
 
 from .conftest import make_record
@@ -221,8 +221,8 @@ def test_hardware_is_storable():
 )
 def test_a_processor_without_a_number_has_its_family(tmp_path, monkeypatch, lines, kind):
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{lines}", encoding="utf-8")
-    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "cpuinfo")
-    assert machine.cpu_kind() == kind
+    monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
+    assert cpu_kind() == kind
 
 
 def test_records_cannot_hold_what_json_cannot():

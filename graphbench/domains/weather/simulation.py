@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, resources
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import GenerationError, MissingDependency
 from graphbench.core.latitudes import grid_latitudes
+from graphbench.core.processor import processor_fact
 from graphbench.domains.weather.channels import CHANNELS, LEVELS
 from graphbench.domains.weather.elementary import exp, portable_algebra
 from graphbench.domains.weather.grids import grid_longitudes, regrid
@@ -127,7 +127,7 @@ def _make_portable() -> bool:
     XLA reads its flags once, when jax is first used. Where a program has used jax before, or the processor lacks AVX2,
     bits depend on the processor.
     """
-    if not {"avx2", "fma"} <= {*_facts_of_processor("flags").split()}:
+    if not {"avx2", "fma"} <= {*processor_fact("flags").split()}:
         return False
     flags = os.environ.get("XLA_FLAGS", "").split()
     if "jax" in sys.modules:
@@ -140,16 +140,7 @@ def _make_portable() -> bool:
 
 def _processor() -> str:
     """Return the name of the processor, if the system tells it."""
-    return _facts_of_processor("model name") or platform.processor()
-
-
-def _facts_of_processor(name: str) -> str:
-    """Return what Linux says about the first processor; nothing on other systems."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name), "")
+    return processor_fact("model name") or platform.processor()
 
 
 def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:

@@ -24,7 +24,7 @@ MOST_NAME = 200
 _SEED = re.compile(r"seed(0|[1-9][0-9]{0,8})")
 _WEIGHTS_FILE = re.compile(r"seed(0|[1-9][0-9]{0,8})\.safetensors")
 LAYOUT = f"{PREDICTIONS}/<domain>/<dataset>[-<task>]/seed<number>/<split>.npz"
-_WEIGHTSLAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetensors"
+_WEIGHTS_LAYOUT = f"{WEIGHTS}/<domain>/<dataset>[-<task>]/seed<number>.safetensors"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _sort_weights(path: Path, parts: tuple[str, ...], contents: Contents) -> Non
     number = _WEIGHTS_FILE.fullmatch(parts[-1])
     id_ = f"{parts[0]}/{parts[1].replace('-', ':', 1)}" if len(parts) == 3 else ""
     if number is None or not DATASET_ID.fullmatch(id_):
-        contents.faults[name] = f"weights lie in {_WEIGHTSLAYOUT}, as safetensors; move the file there"
+        contents.faults[name] = f"weights lie in {_WEIGHTS_LAYOUT}, as safetensors; move the file there"
     else:
         contents.weights.append(SeedPath(path, id_, int(number[1])))
 

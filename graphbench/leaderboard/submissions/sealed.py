@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -293,7 +293,7 @@ class _Entry:
         options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
         known = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
         if self.sealed.code:
-            return self._repeated(partial(self._scores_of_code, card, weights), "known", {"known": known})["known"][0]
+            return self._repeatable_scores(card, weights, {"known": known}, "known")["known"][0]
         return self._scores_of_weights(card, weights, {"known": known})["known"]
 
     def _splits(self, card: Card) -> tuple[GraphDataset, GraphDataset]:
@@ -331,19 +331,17 @@ class _Entry:
         options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
         return scores_of_code(self.folder / CODE, weights, splits, stated, scramble=scramble, **options)
 
-    @staticmethod
-    def _repeated(
-        scores_of: Callable[[dict[str, GraphDataset]], dict[str, tuple[Score, str]]],
-        split: str,
-        splits: dict[str, GraphDataset],
+    def _repeatable_scores(
+        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset], twice: str
     ) -> dict[str, tuple[Score, str]]:
-        """Return the scores of the code on some splits, after a second run on one of them.
+        """Return the scores of the code on some splits, after a second run on the split ``twice``.
 
         Raises:
             ResultError: If the two runs gave different predictions.
         """
-        first = scores_of(splits)
-        (score, bits), (again, other_bits) = first[split], scores_of({split: splits[split]})[split]
+        first = self._scores_of_code(card, weights, splits)
+        again, other_bits = self._scores_of_code(card, weights, {twice: splits[twice]})[twice]
+        score, bits = first[twice]
         if bits != other_bits:
             raise ResultError(
                 f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
@@ -353,14 +351,13 @@ class _Entry:
 
     def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
         known, sealed = splits
-        scores_of = partial(self._scores_of_code, card, weights)
-        first = self._repeated(scores_of, "sealed", {"known": known, "sealed": sealed})
+        first = self._repeatable_scores(card, weights, {"known": known, "sealed": sealed}, "sealed")
         score = first["sealed"][0]
         answers = partial(_Answer, first["known"][0], score)
         if weights is None:
             return answers(algorithm=True)
         try:
-            scrambled = scores_of({"sealed": sealed}, scramble=True)["sealed"][0]
+            scrambled = self._scores_of_code(card, weights, {"sealed": sealed}, scramble=True)["sealed"][0]
         except GraphBenchError:  # the code knows its weights, or cannot compute with others
             return answers(algorithm=True)
         return answers(scrambled=scrambled.primary, algorithm=not is_better(score, scrambled))

@@ -89,7 +89,7 @@ def modules(monkeypatch):
     """Loaded modules without jax."""
     loaded = {name: module for name, module in sys.modules.items() if name != "jax"}
     monkeypatch.setattr(simulation, "sys", SimpleNamespace(modules=loaded))
-    monkeypatch.setattr(simulation, "_facts_of_processor", {"flags": "avx2 fma", "model name": "Old"}.get)
+    monkeypatch.setattr(simulation, "processor_fact", {"flags": "avx2 fma", "model name": "Old"}.get)
     simulation._make_portable.cache_clear()
     yield loaded
     simulation._make_portable.cache_clear()
@@ -109,6 +109,6 @@ def test_a_program_that_used_jax_before_depends_on_the_processor(modules, monkey
 
 
 def test_a_processor_without_avx2_is_named(modules, monkeypatch):
-    monkeypatch.setattr(simulation, "_facts_of_processor", {"flags": "avx", "model name": "Old"}.get)
+    monkeypatch.setattr(simulation, "processor_fact", {"flags": "avx", "model name": "Old"}.get)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert simulation.environment()["machine"].endswith(" Old") and "XLA_FLAGS" not in os.environ
