@@ -24,6 +24,7 @@ from graphbench.verification.reproduction import (
     Row,
     compared,
     load_reproductions,
+    one_of_each,
     reproductions_dir,
     rows_of_records,
 )
@@ -161,20 +162,52 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
     assert code == 2
 
 
-def test_the_shortest_runs_are_repeated_first(tmp_path, monkeypatch, capsys):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """The rows that a command would repeat."""
+    rows_asked = []
 
     def noted(rows, *folders, **options):
-        asked.extend(rows)
+        rows_asked.extend(rows)
         return [(row, ResultError("not repeated")) for row in rows]
 
     monkeypatch.setattr("graphbench.verification.repeat.reproduce", noted)
+    return rows_asked
+
+
+def test_the_shortest_runs_are_repeated_first(asked, tmp_path):
     with pytest.raises(SystemExit) as end:
         main(["reproduce", "clutrr/*", "bridges_easy", "--under", "1", "-o", str(tmp_path)])
     assert end.value.code == 1
     seconds = [row.record.wall_seconds if row.record.cpu_seconds is None else row.record.cpu_seconds for row in asked]
     assert len(seconds) > 5 and seconds == sorted(seconds) and max(seconds) < 60
     assert len({row.record.dataset.split("/")[0] for row in asked}) == 2
+
+
+def test_one_of_each_takes_a_repeated_record_or_the_shortest():
+    rows = [
+        row for row in rows_of(results_dir()) if row.record.dataset in ("clutrr/gen_23", "social/sim_replies_small")
+    ]
+    chosen = one_of_each(rows)
+    configurations = {(row.record.dataset, row.record.config_hash) for row in rows}
+    assert len(rows) > len(chosen) == len(configurations) > 2
+    for one in chosen:
+        same = [
+            row
+            for row in rows
+            if (row.record.dataset, row.record.config_hash) == (one.record.dataset, one.record.config_hash)
+        ]
+        assert one.minutes == min(row.minutes for row in same)
+    longest = max((row for row in rows if row.others), key=lambda row: row.minutes)
+    assert longest.path not in {row.path for row in chosen}
+    assert longest in one_of_each(rows, [longest.path]) and len(one_of_each(rows, [longest.path])) == len(chosen)
+
+
+def test_a_record_given_as_a_file_is_compared_with_its_further_seeds(asked, tmp_path):
+    row = next(row for row in rows_of(results_dir()) if row.record.dataset == "clutrr/gen_23" and len(row.others) > 2)
+    with pytest.raises(SystemExit):
+        main(["reproduce", str(results_dir() / row.path), "-o", str(tmp_path)])
+    assert [one.path for one in asked] == [row.path] and len(asked[0].others) == len(row.others)
 
 
 def test_stored_weights_have_the_scores_of_their_record(root, tmp_path, capsys, monkeypatch):

@@ -39,6 +39,12 @@ def reproduce(
             min=0, metavar="MINUTES", help="Only records whose training took fewer CPU minutes.", show_default="all"
         ),
     ] = None,
+    one_each: Annotated[
+        bool,
+        typer.Option(
+            "--one-each", help="One record of every dataset and configuration: a repeated one, else the shortest."
+        ),
+    ] = False,
     weights: Annotated[
         bool, typer.Option("--weights", help="Score the stored weights of the records instead of training again.")
     ] = False,
@@ -65,12 +71,13 @@ def reproduce(
     every score is compared with the 95 % interval of the recorded one. The shortest runs are repeated first. The exit
     code is 1 if a score is different, or a record could not be repeated.
 
-    Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10`
+    Examples: `graphbench reproduce mst_easy --model pairs --seed 0`, `graphbench reproduce --under 10
+    --one-each`
     """
     from graphbench.records.files import matches
     from graphbench.verification.repeat import reproduce as train_again
     from graphbench.verification.repeat import rescore
-    from graphbench.verification.reproduction import finished_of, load_reproductions, save_reproduction
+    from graphbench.verification.reproduction import finished_of, load_reproductions, one_of_each, save_reproduction
 
     if not rows and under is None:
         raise typer.BadParameter(
@@ -88,6 +95,9 @@ def reproduce(
     if not chosen:
         raise ConfigError(_why_none(named, weights))
     finished = {} if again else finished_of(chosen, load_reproductions(output), "weights" if weights else "training")
+    if one_each:
+        chosen = one_of_each(chosen, finished)
+        finished = {row.path: finished[row.path] for row in chosen if row.path in finished}
     missing = sorted((row for row in chosen if row.path not in finished), key=attrgetter("minutes"))
     if dry_run:
         _print_chosen(missing, len(finished), output, as_json)
@@ -135,7 +145,11 @@ def _named(names: Sequence[str], folder: Path | None, weights: bool) -> list[Row
     files = [Path(name) for name in names if name.endswith(".json")]
     selectors = [name for name in names if not name.endswith(".json")]
     where = folder if folder is not None else results_dir()
-    rows = rows_of_records([(record.relative_path.as_posix(), record) for record in map(read_record, files)])
+    given = {record.relative_path.as_posix(): record for record in map(read_record, files)}
+    beside = [place for place in {(where / name).parent for name in given} if place.is_dir()]
+    further = stored_records("*", beside) if beside else []  # more seeds widen the interval of one more run
+    all_seeds = {path.relative_to(where).as_posix(): record for path, record in further} | given
+    rows = [row for row in rows_of_records(list(all_seeds.items())) if row.path in given]
     if selectors or not files:
         datasets = set(list_datasets(selectors)) if selectors else None
         known = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]

@@ -22,6 +22,7 @@ from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.data.arrays.answers import STOP, room_for
 from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.base import TaskModel
+from graphbench.models.keys_values import Cache
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.layers import Dropout, full_precision
 
@@ -68,29 +69,6 @@ def draw_positions(count: int, length: int, span: int, generator: torch.Generato
     """Return positions int64 [count, length]: each row a random subset of 0 .. span - 1, in ascending order."""
     subsets = torch.rand(count, span, generator=generator).topk(length).indices
     return subsets.sort().values
-
-
-class Cache:
-    """Keys and values of the tokens that a model has read, so that the model reads each token once.
-
-    Args:
-        model: The model.
-        batch: Number of texts.
-        room: Maximal number of tokens per text.
-    """
-
-    def __init__(self, model: TextModel, batch: int, room: int) -> None:
-        config, weight = model.config, model.embedding.weight
-        shape = (2, config.layers, batch, config.heads, room, config.hidden // config.heads)
-        self._kept = weight.new_zeros(shape)
-        self.used = 0
-
-    def extended(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the keys and values [B, H, T, d] of new tokens, and return the keys and values of all tokens."""
-        end = self.used + keys.shape[2]
-        for number, new in enumerate((keys, values)):
-            self._kept[number, layer, :, :, self.used : end] = new
-        return self._kept[0, layer, :, :, :end], self._kept[1, layer, :, :, :end]
 
 
 class _Layer(nn.Module):
@@ -344,7 +322,7 @@ class TextGenerator:
         causal = torch.ones(length, length, dtype=torch.bool, device=device).tril()
         itself = torch.eye(length, dtype=torch.bool, device=device)  # padding sees itself: no row is empty
         mask = ((seen[:, None, :length] & causal) | itself)[:, None]
-        cache = Cache(model, count, length + room)
+        cache = Cache(model.config.layers, length + room)
         written = torch.full((count, room), PAD, device=device)
         done = torch.zeros(count, dtype=torch.bool, device=device)
         for step in range(room):

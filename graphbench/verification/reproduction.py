@@ -8,7 +8,7 @@ another seed does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -332,6 +332,20 @@ def finished_of(rows: Sequence[Row], outcomes: Sequence[Reproduction], method: M
         for outcome in outcomes
         if started.get(outcome.record) == outcome.started and outcome.method == method
     }
+
+
+def one_of_each(rows: Sequence[Row], finished: Iterable[str] = ()) -> list[Row]:
+    """Return one row of every dataset and configuration: a finished one if there is any, else the shortest.
+
+    Args:
+        rows: The rows; seeds and draws of one configuration on one dataset stand for each other.
+        finished: Paths of the records that were repeated.
+    """
+    done = frozenset(finished)
+    chosen: dict[tuple[str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: (row.path not in done, row.minutes)):
+        chosen.setdefault((row.record.dataset, row.record.config_hash), row)
+    return list(chosen.values())
 
 
 def _changes(record: RunRecord, machine: Mapping[str, Any]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from graphbench.domains.chip_design.tokenizers import TOKENIZERS
 from graphbench.domains.chip_design.truth_tables import from_text, to_text
 from graphbench.models.base import TaskFeatures
 from graphbench.models.builder.config import SpellerModelConfig
+from graphbench.models.builder.speller import _generator
 from graphbench.models.registry import build_task_model
 
 FEATURES = {"table": ["input", "graph", "text"], "reference": ["output", "graph", "text"]}
@@ -68,9 +69,24 @@ def test_the_loss_is_that_of_one_token_after_the_other():
     for value, text, reference in zip(loss, batch.table, batch.reference, strict=True):
         tokens, terms = TOKENIZER.tokens(reference).tolist(), []
         for place, token in enumerate(tokens):
-            logits, _, _ = model._read([text], torch.tensor([[0, *tokens[:place]]]))
+            logits, _ = model._read([text], torch.tensor([[0, *tokens[:place]]]))
             terms.append(-float(torch.log_softmax(logits[0, -1], 0)[token].detach()))
         assert value.item() == pytest.approx(np.mean(terms), rel=1e-4)
+
+
+def test_written_together_or_alone_the_tokens_are_those_of_the_whole_sequence():
+    batch = batch_of([(6, 1), (3, 1), (7, 2), (5, 1)])
+    model = model_of(temperature=1.0).eval()
+    together = model.write(batch.table)
+    assert len({len(tokens) for tokens in together}) > 1  # sequences end at different times
+    for text, tokens in zip(batch.table, together, strict=True):
+        assert model.write([text]) == [tokens]
+        with torch.inference_mode():
+            logits, _ = model._read([text], torch.tensor([[0, *tokens[:-1]]]))
+        values, generator = logits[0].double().numpy(), _generator(text)
+        values += np.stack([generator.gumbel(size=values.shape[1]) for _ in tokens])
+        values[:, 0] = -np.inf
+        assert values.argmax(-1).tolist() == tokens
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphbench.models.keys_values import Cache
 from graphbench.models.layers import FullPrecisionLinear
 
 INITIAL_SCALE = 0.02
@@ -15,31 +16,30 @@ INITIAL_SCALE = 0.02
 class Layer(nn.Module):
     """A layer of a transformer: pre-norm attention and a feed-forward network, both residual."""
 
-    def __init__(self, width: int, heads: int) -> None:
-        """Create a layer of the given width and number of attention heads."""
+    def __init__(self, width: int, heads: int, number: int = 0) -> None:
+        """Create a layer of the given width and number of attention heads; ``number`` is its place in a cache."""
         super().__init__()
-        self.heads = heads
+        self.heads, self.number = heads, number
         self.norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(
-        self, x: Tensor, mask: Tensor, past: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the states [B, T, d] after the layer, and all keys and values [B, heads, P + T, d / heads].
+    def forward(self, x: Tensor, mask: Tensor, cache: Cache | None = None) -> Tensor:
+        """Return the states [B, T, d] after the layer.
 
         Args:
             x: [B, T, d].
             mask: bool [B, 1, T, P + T], or [B, 1, 1, P + T] if all tokens attend to the same tokens.
-            past: Keys and values of the P preceding tokens; None if there are none.
+            cache: Keys and values of the P preceding tokens, which the new tokens are added to; None for P = 0.
         """
         count, tokens, width = x.shape
         q, k, v = self.qkv(self.norm(x)).view(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        if past is not None:
-            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
+        if cache is not None:
+            k, v = cache.extended(self.number, k, v)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.out(mixed.transpose(1, 2).reshape(count, tokens, width))
-        return x + self.down(F.gelu(self.up(self.second_norm(x)))), (k, v)
+        states: Tensor = x + self.down(F.gelu(self.up(self.second_norm(x))))
+        return states
 
 
 class Chooser(nn.Module):
@@ -80,6 +80,6 @@ class Chooser(nn.Module):
         x = torch.cat([self.goal(goal.float()).unsqueeze(1), options], dim=1)
         mask = F.pad(there, (1, 0), value=True)[:, None, None]
         for layer in self.layers:
-            x, _ = layer(x, mask)
+            x = layer(x, mask)
         logits: Tensor = self.score(self.norm(x[:, 1:])).squeeze(2)
         return logits.masked_fill(~there, -torch.inf)

@@ -21,6 +21,7 @@ from graphbench.data.components.domain import find
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.builder.network import INITIAL_SCALE, Layer
+from graphbench.models.keys_values import Cache
 from graphbench.models.layers import FullPrecisionLinear
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 _START_OR_PADDING = 0  # a token that no sequence contains
 _MAX_GOALS = 1024
 _SAMPLES_PER_BATCH = 128
-
-Cache = list[tuple[Tensor, Tensor]]
 
 
 class SpellerModel(TaskModel):
@@ -67,7 +66,7 @@ class SpellerModel(TaskModel):
         self.places = nn.Embedding(self.tokenizer.longest + 1, width)
         for embedding in (self.tokens, self.goal_places, self.places):
             nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
-        self.layers = nn.ModuleList(Layer(width, config.heads) for _ in range(config.layers))
+        self.layers = nn.ModuleList(Layer(width, config.heads, number) for number in range(config.layers))
         self.norm, self.head = nn.LayerNorm(width), FullPrecisionLinear(width, self.tokenizer.vocabulary)
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
@@ -77,7 +76,7 @@ class SpellerModel(TaskModel):
             for reference in _strings(batch, self.tokenizer.reference)
         ]
         targets = nn.utils.rnn.pad_sequence(written, batch_first=True).to(self.head.weight.device)
-        logits, _, _ = self._read(_strings(batch, self.tokenizer.field), F.pad(targets[:, :-1], (1, 0)))
+        logits, _ = self._read(_strings(batch, self.tokenizer.field), F.pad(targets[:, :-1], (1, 0)))
         losses = F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=_START_OR_PADDING, reduction="none")
         return {"loss": losses.sum(1) / (targets != _START_OR_PADDING).sum(1)}
 
@@ -120,7 +119,8 @@ class SpellerModel(TaskModel):
         sequences: list[list[int]] = [[] for _ in texts]
         waiting = list(range(len(texts)))
         start = torch.zeros(len(texts), 1, dtype=torch.int64, device=self.head.weight.device)
-        logits, visible, cache = self._read(texts, start)
+        cache = Cache(len(self.layers))
+        logits, visible = self._read(texts, start, cache)
         while True:
             values = logits[:, -1].cpu().numpy().astype(np.float64)
             values[:, _START_OR_PADDING] = -np.inf
@@ -129,21 +129,22 @@ class SpellerModel(TaskModel):
                     values[row] += temperature * generators[b].gumbel(size=values.shape[1])
                 sequences[b].append(int(values[row].argmax()))
             rows = [row for row, b in enumerate(waiting) if not self._is_done(texts[b], sequences[b])]
-            waiting = [waiting[row] for row in rows]
-            if not waiting:
+            if not rows:
                 return sequences
-            kept = torch.tensor(rows, device=start.device)
-            cache = [(k[kept], v[kept]) for k, v in cache]
-            visible = F.pad(visible[kept], (0, 1), value=True)
+            if len(rows) < len(waiting):
+                kept = torch.tensor(rows, device=start.device)
+                waiting, visible = [waiting[row] for row in rows], visible[kept]
+                cache.keep(kept)
+            visible = F.pad(visible, (0, 1), value=True)
             last = torch.tensor([[sequences[b][-1]] for b in waiting], device=start.device)
             x = self.tokens(last) + self.places.weight[len(sequences[waiting[0]])]
-            logits, cache = self._through(x, visible[:, None, None], cache)
+            logits = self._through(x, visible[:, None, None], cache)
 
     def _is_done(self, text: str, tokens: list[int]) -> bool:
         return len(tokens) >= self.tokenizer.longest or self.tokenizer.complete(text, tokens)
 
-    def _read(self, texts: Sequence[str], tokens: Tensor) -> tuple[Tensor, Tensor, Cache]:
-        """Return the logits [B, T, V] after each of the tokens [B, T], the mask of visible positions, and the cache."""
+    def _read(self, texts: Sequence[str], tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
+        """Return the logits [B, T, V] after each of the tokens [B, T], and the mask of visible positions [B, P + T]."""
         device = tokens.device
         goals = [torch.from_numpy(self.tokenizer.goals(text)).float() for text in texts]
         if max(map(len, goals)) > _MAX_GOALS:
@@ -163,15 +164,15 @@ class SpellerModel(TaskModel):
         visible = F.pad(torch.arange(prefix, device=device) < counts[:, None], (0, length), value=True)
         causal = torch.ones(prefix + length, prefix + length, dtype=torch.bool, device=device).tril()
         causal[:prefix, :prefix] = True
-        logits, cache = self._through(x, (visible[:, None] & causal)[:, None], [], prefix)
-        return logits, visible, cache
+        return self._through(x, (visible[:, None] & causal)[:, None], cache, prefix), visible
 
-    def _through(self, x: Tensor, mask: Tensor, cache: Cache, skipped: int = 0) -> tuple[Tensor, Cache]:
-        kept: Cache = []
-        for number, layer in enumerate(self.layers):
-            x, keys_values = layer(x, mask, cache[number] if cache else None)
-            kept.append(keys_values)
-        return self.head(self.norm(x[:, skipped:])), kept
+    def _through(self, x: Tensor, mask: Tensor, cache: Cache | None, skipped: int = 0) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, mask, cache)
+        if cache is not None:
+            cache.used = mask.shape[-1]
+        logits: Tensor = self.head(self.norm(x[:, skipped:]))
+        return logits
 
 
 def _strings(batch: Any, name: str) -> list[str]:
