@@ -363,3 +363,13 @@ def test_members_that_leave_free_their_neighbours():
     assert sets.state.tolist() == [1, 0, 1, 0, 1]
     sets.take_back(torch.tensor([False, False, True, False, False]))
     assert sets.state.tolist() == [1, 0, -1, 0, 1]
+
+
+def test_graphs_without_edges_are_no_obstacle_to_training(problem):
+    """Such graphs may leave nothing to decide, so that nothing can be standardised."""
+    batch = Batch.from_data_list([data_of(nx.empty_graph(nodes)) for nodes in (1, 3)])
+    model = model_of(problem)
+    model.fit_normalisation(batch)
+    loss = surrogate_of(TASKS[problem][1], {})(model.train()(batch)[model.output.name], batch)
+    assert torch.isfinite(loss).all()
+    solved(model, batch)

@@ -135,7 +135,11 @@ class StepwiseModel(TaskModel):
         return max(1, self.network.largest_batch(dataset) // self.config.copies)
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
-        """Standardise what the network reads by random solutions of which a random part is taken back."""
+        """Standardise what the network reads by random solutions of which a random part is taken back.
+
+        Where the parts leave nothing to decide, all nodes are undecided; where the graphs leave nothing, nothing is
+        standardised.
+        """
         started = self._started(batch)
         left = started.undecided()
         while len(left):
@@ -143,7 +147,11 @@ class StepwiseModel(TaskModel):
             left = started.undecided()
         started.take_back(started.random_nodes())
         left = started.undecided()
-        self.network.fit_normalisation(self._part(left, started.inputs(left)))
+        if not len(left):
+            started = self._started(batch)
+            left = started.undecided()
+        if len(left):
+            self.network.fit_normalisation(self._part(left, started.inputs(left)))
 
     def parts(self) -> list[Part]:
         """Return the parts of the network."""
