@@ -246,20 +246,25 @@ def largest_printed_budget(card: Card) -> int | None:
     return max(_printed_budgets(card), default=None)
 
 
-def _printed_budgets(card: Card) -> Iterator[int]:
-    """Yield steps times samples per step of the configurations of the domain's printed models.
+def _printed_budgets(card: Card) -> tuple[int, ...]:
+    """Return steps times samples per step of the configurations of the domain's printed models.
 
     A dataset without printed scores has none. Some papers print scores of models on some datasets of the domain alone.
     """
-    if not published(card.address):
-        return
-    printed = printed_models(card.domain)
-    for name, path in data_files("baselines", card.domain, NOT_MODELS).items():
+    return _budgets(data_folders("baselines"), card.domain, card.family) if published(card.address) else ()
+
+
+@lru_cache(maxsize=512)
+def _budgets(folders: tuple[DataFolder, ...], domain: str, family: str) -> tuple[int, ...]:
+    """Return the budgets of printed models; the folders are those of the configurations."""
+    printed, budgets = printed_models(domain), []
+    for name, path in data_files("baselines", domain, NOT_MODELS).items():
         if name.split("/")[1] in printed:
             file = read_yaml(path)
-            training = {**file.get("training", {}), **file.get("tasks", {}).get(card.family, {}).get("training", {})}
+            training = {**file.get("training", {}), **file.get("tasks", {}).get(family, {}).get("training", {})}
             if "steps" in training and "batch_size" in training:
-                yield int(training["steps"]) * int(training["batch_size"])
+                budgets.append(int(training["steps"]) * int(training["batch_size"]))
+    return tuple(budgets)
 
 
 def printed_models(domain: str) -> frozenset[str]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -246,13 +247,13 @@ class RunRecord(StrictModel):
         stated = f"scores of {', '.join(self.scores_stated)} as stated" if self.scores_stated else ""
         return "; ".join(part for part in (self.notes, stated) if part)
 
-    @property
+    @cached_property
     def config_hash(self) -> str:
         """Eight hex digits of a hash of the data, model, configuration and budget, without seeds and draws."""
         data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))
         return _hash({"dataset": [self.dataset, self.dataset_version, data], **self._setup})
 
-    @property
+    @cached_property
     def setup_hash(self) -> str:
         """Eight hex digits naming model, configuration and budget, the same on all datasets."""
         model, config = self._setup["model"]
@@ -264,6 +265,13 @@ class RunRecord(StrictModel):
             "model": [self.model, _without_seed(config_for_digests(self.config))],
             "budget": [self.steps_asked, self.batch_size, self.budget.small],
         }
+
+    def model_copy(self, **how: Any) -> RunRecord:
+        """Return a copy as Pydantic does, without the hashes of this record."""
+        copied = super().model_copy(**how)
+        for name in ("config_hash", "setup_hash"):
+            copied.__dict__.pop(name, None)
+        return copied
 
     @property
     def steps_asked(self) -> int | None:
