@@ -33,13 +33,13 @@ gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of a module, of a domain and of the command line in one worker each, as `--dist loadgroup` does.
+    """Run the tests of a module, a domain, the command line and the boards in one worker each (`--dist loadgroup`).
 
     Modules of one domain use the same kernels; two workers would compile these twice, at the same time.
     """
     for item in items:
         parts = item.path.relative_to(Path(__file__).parent).parts
-        together = {"domains": 2, "cli": 1}.get(parts[0], len(parts))
+        together = {"domains": 2, "cli": 1, "leaderboard": 1}.get(parts[0], len(parts))
         item.add_marker(pytest.mark.xdist_group("/".join(parts[:together])))
 
 
@@ -123,6 +123,15 @@ def own_plugins() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plugins._STATE, "loaded", dict(plugins._STATE.loaded))
         yield
+
+
+@pytest.fixture(scope="session")
+def committed_board() -> Any:
+    """The leaderboard of the package's records, made once per worker."""
+    from graphbench.leaderboard import leaderboard_of
+    from graphbench.records.files import load_records
+
+    return leaderboard_of(load_records())
 
 
 @pytest.fixture

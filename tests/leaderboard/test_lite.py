@@ -22,7 +22,6 @@ from graphbench.leaderboard.lite import (
 )
 from graphbench.leaderboard.pictures import cost_figure
 from graphbench.records.budgets import Budget
-from graphbench.records.files import load_records
 from graphbench.training.config import list_configs
 
 from .conftest import bootstrapped, make_record
@@ -129,8 +128,8 @@ def test_small_models_are_compared_with_published_and_whole_models():
     assert agreement_text(None, "others") == "No two models can be compared with others."
 
 
-def test_the_committed_records_fill_part_of_the_set():
-    board, lite = leaderboard_of(load_records()), lite_set()
+def test_the_committed_records_fill_part_of_the_set(committed_board):
+    board, lite = committed_board, lite_set()
     assert any(cell.seeds >= cell.of for cell in cells_of(board, lite))
     assert within_domains(board, lite).orders and with_papers(board, lite).orders
     figure = cost_figure(lite_boards(board, lite))

@@ -8,7 +8,6 @@ from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.boards import source_of, tables_of
 from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.texts import source_text
-from graphbench.records.files import load_records
 from graphbench.records.provenance import Verification, draw_of
 from graphbench.records.stated import OWN_MODEL
 from graphbench.training.config import draws_seen
@@ -72,8 +71,8 @@ def test_a_small_difference_is_a_small_step_of_the_picture():
     assert 0 <= height(0.9994, 0.9988) < 1 < height(0.9, 0.85) < 10 < height(0.9, 0.5)
 
 
-def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind():
-    found = leaderboard_of(load_records())
+def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind(committed_board):
+    found = committed_board
     lines = {line.unit: line for line in lines_of(found)}
     boards = [b for b in found.boards if b.split == "test" and b.main and b.budget_class == "open"]
     assert lines.keys() == {board.unit for board in boards}

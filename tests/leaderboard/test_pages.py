@@ -185,14 +185,14 @@ def test_a_row_without_a_rank_says_why(tmp_path, card):
     assert "|deterministic|stated|best mean|" in row_of("exact")
 
 
-def test_references_that_are_not_comparable_are_listed_and_not_drawn(tmp_path):
-    board = next(b for b in leaderboard_of(load_records()).boards if not all(r.comparable for r in b.references))
+def test_references_that_are_not_comparable_are_listed_and_not_drawn(committed_board):
+    board = next(b for b in committed_board.boards if not all(r.comparable for r in b.references))
     scale = scale_of(board)
     assert len(scale.marks) == len(board.references)
     assert [mark is None for mark in scale.marks] == [not r.comparable for r in board.references]
 
 
-def test_the_pages_of_the_committed_records(tmp_path):
+def test_the_pages_of_the_committed_records(committed_board, tmp_path):
     stored = load_records()
     paths = build_leaderboard(stored, tmp_path, ("html",))
     pages = {
@@ -200,7 +200,7 @@ def test_the_pages_of_the_committed_records(tmp_path):
         for path in paths
     }
     assert pages.keys() >= {record.dataset.partition("/")[0] for record in stored}
-    for board in leaderboard_of(stored).boards:
+    for board in committed_board.boards:
         if board.split == "test" and board.main and board.budget_class == "open":
             rows = pages[board.domain].rows
             assert all(any(reference.name in row for row in rows) for reference in board.references), board.unit

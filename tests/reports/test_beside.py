@@ -161,10 +161,9 @@ def test_committed_records_of_selectors_stand_beside_the_virtual_best_of_the_sam
     assert all(b.anchors is not None for b in board.boards if b.split == "test" and b.main)
 
 
-def test_no_committed_table_mixes_counts_silently():
-    board = leaderboard_of(load_records("*", baselines_dir() / "results"))
+def test_no_committed_table_mixes_counts_silently(committed_board):
     seen = 0
-    for table in board.boards:
+    for table in committed_board.boards:
         for reference in table.references:
             if reference.kind == "published":
                 continue
@@ -176,8 +175,8 @@ def test_no_committed_table_mixes_counts_silently():
             seen += 1
         assert table.anchors is None or not any(r.apart for r in table.references if r.kind != "published")
     assert seen > 100
-    for section in {(b.dataset, b.protocol, b.budget_class) for b in board.boards if b.main}:
-        own = [b for b in board.boards if (b.dataset, b.protocol, b.budget_class) == section and b.main]
+    for section in {(b.dataset, b.protocol, b.budget_class) for b in committed_board.boards if b.main}:
+        own = [b for b in committed_board.boards if (b.dataset, b.protocol, b.budget_class) == section and b.main]
         grid = away_grid(own)
         apart = sum(r.apart for b in own for r in b.references)
         assert grid is None or sum(" [on " in cell for row in grid.rows for cell in row) == apart
