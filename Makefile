@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs-installed
 HTML   := docs/_build/html
-FAST   := -m 'not slow' -n 2 --dist loadgroup --no-loadscope-reorder  # files in the order of their names: the longest test is not the last
+FAST   := -m 'not slow' -n 2 --dist loadscope --no-loadscope-reorder  # files in the order of their names: the longest test is not the last
 
 DEMO        ?= demo
 DEMO_STEPS  ?= 400

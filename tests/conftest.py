@@ -32,17 +32,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of a module, a domain, the command line and the boards in one worker each (`--dist loadgroup`).
-
-    Modules of one domain use the same kernels; two workers would compile these twice, at the same time.
-    """
-    for item in items:
-        parts = item.path.relative_to(Path(__file__).parent).parts
-        together = {"domains": 2, "cli": 1, "leaderboard": 1}.get(parts[0], len(parts))
-        item.add_marker(pytest.mark.xdist_group("/".join(parts[:together])))
-
-
 def pytest_collection_finish() -> None:
     """Leave all that collection has made out of later garbage collections."""
     gc.freeze()
