@@ -36,8 +36,8 @@ def test_every_program_and_command_runs(tmp_path: Path) -> None:
                 if words[0] == "export":
                     environment.update([words[1].split("=", 1)])
                     continue
-                call = ["-m", *words] if words[0] == "graphbench" else [tmp_path / words[1]]
                 assert words[0] in ("graphbench", "python"), line
+                call = ["-m", *words] if words[0] == "graphbench" else [tmp_path / words[1]]
                 done = run_python(call, environment, tmp_path)
                 assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
                 ran.append((line, done.stdout))

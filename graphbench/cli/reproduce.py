@@ -146,16 +146,16 @@ def _named(names: Sequence[str], folder: Path | None, weights: bool) -> list[Row
     selectors = [name for name in names if not name.endswith(".json")]
     where = folder if folder is not None else results_dir()
     given = {record.relative_path.as_posix(): record for record in map(read_record, files)}
-    beside = [place for place in {(where / name).parent for name in given} if place.is_dir()]
-    further = stored_records("*", beside) if beside else []  # more seeds widen the interval of one more run
-    all_seeds = {path.relative_to(where).as_posix(): record for path, record in further} | given
-    rows = [row for row in rows_of_records(list(all_seeds.items())) if row.path in given]
-    if selectors or not files:
-        datasets = set(list_datasets(selectors)) if selectors else None
-        known = [(path.relative_to(where).as_posix(), record) for path, record in stored_records("*", where)]
-        rows += [row for row in rows_of_records(known) if datasets is None or is_chosen(row.record.dataset, datasets)]
-    stored = rows_with_weights(rows) if weights else rows
-    return list({row.path: row for row in stored}.values())
+    datasets = set(list_datasets(selectors)) if selectors else set()
+    if selectors or not names:
+        places = [where]
+    else:  # the further seeds of the given records, whose spread is part of the comparison
+        places = [place for place in dict.fromkeys((where / name).parent for name in given) if place.is_dir()]
+    stored = stored_records("*", places) if places else []
+    known = {path.relative_to(where).as_posix(): record for path, record in stored}
+    rows = rows_of_records(list((given | known | given).items()))  # a given record stands for the stored one
+    named = [row for row in rows if not names or row.path in given or is_chosen(row.record.dataset, datasets)]
+    return rows_with_weights(named) if weights else named
 
 
 def _print_chosen(rows: Sequence[Row], finished: int, output: Path, as_json: bool) -> None:

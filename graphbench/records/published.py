@@ -256,7 +256,7 @@ def _printed_budgets(card: Card) -> tuple[int, ...]:
 
 @lru_cache(maxsize=512)
 def _budgets(folders: tuple[DataFolder, ...], domain: str, family: str) -> tuple[int, ...]:
-    """Return the budgets of printed models; the folders are those of the configurations."""
+    """Return the budgets of printed models, read once as long as the folders of the configurations stay as they are."""
     printed, budgets = printed_models(domain), []
     for name, path in data_files("baselines", domain, NOT_MODELS).items():
         if name.split("/")[1] in printed:

@@ -72,9 +72,8 @@ def test_a_small_difference_is_a_small_step_of_the_picture():
 
 
 def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind(committed_board):
-    found = committed_board
-    lines = {line.unit: line for line in lines_of(found)}
-    boards = [b for b in found.boards if b.split == "test" and b.main and b.budget_class == "open"]
+    lines = {line.unit: line for line in lines_of(committed_board)}
+    boards = [b for b in committed_board.boards if b.split == "test" and b.main and b.budget_class == "open"]
     assert lines.keys() == {board.unit for board in boards}
     for board in boards:
         line, sign = lines[board.unit], 1 if board.higher_is_better else -1
