@@ -108,6 +108,47 @@ def test_another_seed_is_within_the_interval_or_different_and_never_the_same(res
     assert outcome.verdict != "same bits" and outcome.equal_weights is False
 
 
+def test_scores_are_left_out_where_all_weights_of_the_run_are_the_recorded_ones(results, root, tmp_path):
+    rows = rows_of(results)
+    outcomes = reproduce(rows, tmp_path, root=root, workers=1, progress=False, weights_suffice=True)
+    outcomes = {row.record.dataset: outcome for row, outcome in outcomes}
+    forest = outcomes.pop("clutrr/gen_23")  # has no tensors, so its scores are compared
+    assert forest.verdict == "same bits" and list(forest.splits) == ["val", "test"]
+    assert len(outcomes) == 3
+    for outcome in outcomes.values():
+        assert outcome.verdict == "same weights" and outcome.splits == {}
+        assert outcome.equal_weights and outcome.equal_curves
+
+
+@pytest.mark.parametrize("change", ["seed", "curves"])
+def test_a_run_with_other_weights_or_curves_is_scored_although_weights_suffice(results, root, tmp_path, change):
+    row = row_of(results, "algoreas/bridges_easy")
+    if change == "seed":
+        config = {**row.record.config, "training": {**row.record.config["training"], "seed": 4}}
+        other = Row(row.path, row.record.model_copy(update={"config": config}))
+    else:
+        other = Row(row.path, row.record.model_copy(update={"curves": {}}))
+    ((_, outcome),) = reproduce([other], tmp_path, root=root, workers=1, progress=False, weights_suffice=True)
+    assert list(outcome.splits) == ["val", "test"] and outcome.verdict not in ("same bits", "same weights")
+    assert (outcome.equal_weights, outcome.equal_curves) == ((False, False) if change == "seed" else (True, False))
+
+
+def test_weights_do_not_suffice_on_other_data(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    other = Row(row.path, row.record.model_copy(update={"data_hashes": {**row.record.data_hashes, "test": "0" * 64}}))
+    ((_, outcome),) = reproduce([other], tmp_path, root=root, workers=1, progress=False, weights_suffice=True)
+    with pytest.raises(ResultError, match="the split test .* has the hash"):
+        raise outcome
+
+
+def test_an_outcome_without_scores_has_the_recorded_weights_and_curves(repeated):
+    known = repeated["algoreas/bridges_easy"].model_dump(by_alias=True)
+    assert Reproduction.model_validate(known | {"splits": {}}).verdict == "same weights"
+    for unequal in ({"equal_weights": False}, {"equal_weights": None}, {"equal_curves": False}):
+        with pytest.raises(ValueError, match="weights and curves must be equal"):
+            Reproduction.model_validate(known | {"splits": {}} | unequal)
+
+
 def test_what_cannot_be_repeated_is_an_error_with_its_reason(results, root, tmp_path):
     row = row_of(results, "algoreas/bridges_easy")
     split = graphbench.Loader("algoreas/bridges_easy", root=root, limit=12).load(()).test
@@ -154,6 +195,10 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
     assert code == 0 and "0 records" in out and "1 other repeated already (reproductions)" in out
     code, out = run("bridges_easy", "--dry-run", "--again")
     assert code == 0 and "1 record," in out and "already" not in out
+    code, out = run("bridges_easy", "--again", "--weights-suffice")
+    assert code == 0 and "same weights" in out and "1 record repeated" in out
+    code, out = run("bridges_easy", "--weights", "--weights-suffice")
+    assert code == 2 and "trains nothing" in " ".join(out.split())
     code, out = run("bridges_easy", "--model", "nothing")
     assert code == 2 and "without them 1 record would, of gin_small, with the seeds 3" in out
     code, _ = run()

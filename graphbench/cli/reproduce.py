@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphbench.verification.reproduction import Reproduction, Row
 
 _COLUMNS = ("dataset", "model", "seed", "split", "metric", "recorded", "again", "interval", "outcome", "CPU time")
-_STYLES = {"same bits": "green", "within the interval": None, "different": "red"}
+_STYLES = {"same bits": "green", "same weights": "green", "within the interval": None, "different": "red"}
 
 
 def reproduce(
@@ -47,6 +47,13 @@ def reproduce(
     ] = False,
     weights: Annotated[
         bool, typer.Option("--weights", help="Score the stored weights of the records instead of training again.")
+    ] = False,
+    weights_suffice: Annotated[
+        bool,
+        typer.Option(
+            "--weights-suffice",
+            help="Compute no scores where the weights and curves of the repeated run are the recorded ones.",
+        ),
     ] = False,
     records: Annotated[
         Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
@@ -79,6 +86,8 @@ def reproduce(
     from graphbench.verification.repeat import rescore
     from graphbench.verification.reproduction import finished_of, load_reproductions, one_of_each, save_reproduction
 
+    if weights and weights_suffice:
+        raise typer.BadParameter("--weights trains nothing, and --weights-suffice saves the scores of training alone")
     if not rows and under is None:
         raise typer.BadParameter(
             "name a dataset or a file of a record, or give --under MINUTES for all records of short runs",
@@ -103,7 +112,10 @@ def reproduce(
         _print_chosen(missing, len(finished), output, as_json)
         return
     how: dict[str, Any] = {"root": root, "workers": workers}
-    repeated = rescore(missing, **how) if weights else train_again(missing, runs, **how)
+    if weights:
+        repeated = rescore(missing, **how)
+    else:
+        repeated = train_again(missing, runs, weights_suffice=weights_suffice, **how)
     by_path: dict[str, Reproduction | GraphBenchError] = dict(finished)
     for row, outcome in repeated:
         by_path[row.path] = outcome
@@ -198,7 +210,6 @@ def _print_table(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]],
     from rich.text import Text
 
     from graphbench.cli.printing import new_table, print_line, print_table
-    from graphbench.cli.show_scores import score_text
     from graphbench.core.words import counted, duration
 
     table = new_table(*_COLUMNS, right=("seed", "recorded", "again", "interval", "CPU time"))
@@ -206,14 +217,9 @@ def _print_table(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]],
     for row, outcome in outcomes:
         if isinstance(outcome, Exception):
             continue
-        name, split = _shown(outcome)
-        interval = (
-            "-" if split.low is None or split.high is None else f"{score_text(split.low)} to {score_text(split.high)}"
-        )
-        numbers = (score_text(split.recorded), score_text(split.repeated), interval)
         outcome_cell: Any = Text(outcome.verdict, _STYLES[outcome.verdict] or "")
-        names = (row.record.dataset, row.record.model, _seed(row), name, split.metric)
-        table.add_row(*names, *numbers, outcome_cell, duration(outcome.cpu_seconds))
+        names = (row.record.dataset, row.record.model, _seed(row))
+        table.add_row(*names, *_numbers(outcome), outcome_cell, duration(outcome.cpu_seconds))
         changes |= dict.fromkeys(outcome.changes)
     print_table(table)
     failed = sum(isinstance(outcome, Exception) for _, outcome in outcomes)
@@ -225,12 +231,22 @@ def _print_table(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]],
         print_line(f"other than in the records: {'; '.join(changes)}", "dim")
 
 
-def _shown(outcome: Reproduction) -> tuple[str, Any]:
-    """Return the split that stands for a record in the table: the first one that is different, else test."""
+def _numbers(outcome: Reproduction) -> tuple[str, ...]:
+    """Return split, metric, recorded and repeated score and interval of a record, as the table shows them.
+
+    The split is the first one that is different, else test.
+    """
+    from graphbench.cli.show_scores import score_text
+
     splits = outcome.splits
+    if not splits:
+        return ("-",) * 5
     worst = next((name for name, split in splits.items() if not (split.equal or split.within)), None)
     name = worst if worst is not None else "test" if "test" in splits else next(iter(splits))
-    return name, splits[name]
+    split = splits[name]
+    low, high = split.low, split.high
+    interval = "-" if low is None or high is None else f"{score_text(low)} to {score_text(high)}"
+    return name, split.metric, score_text(split.recorded), score_text(split.repeated), interval
 
 
 def _print_json(outcomes: Sequence[tuple[Row, Reproduction | GraphBenchError]]) -> None:

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -47,6 +48,7 @@ def reproduce(
     root: str | Path | None = None,
     workers: int | None = None,
     progress: bool | None = None,
+    weights_suffice: bool = False,
 ) -> Iterator[tuple[Row, Reproduction | GraphBenchError]]:
     """Train the configurations of some records again and yield each record with its comparison, or with the error.
 
@@ -55,6 +57,8 @@ def reproduce(
     Args:
         rows: The records.
         folder: Folder of the runs.
+        weights_suffice: Compute no scores where all weights and curves of the run are the recorded ones: the scores of
+            the same weights on the same data follow.
         root: Folder of the datasets; None for the default root.
         workers: Processes that generate missing data.
         progress: Show a progress bar; None shows it in a terminal.
@@ -67,16 +71,47 @@ def reproduce(
         try:
             plan = _plan([row.record for row in together], folder)
             with _threads(together[0].record.threads):
-                results = execute(
-                    plan, device=_device(together[0].record), root=root, workers=workers, progress=progress
-                )
+                how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
+                outcomes = _outcomes(together, plan, how, weights_suffice)
         except GraphBenchError as error:
             yield from ((row, error) for row in together)
             continue
         times = spent()
         for row in together:
-            outcome = Outcome.of_run(results[row.record.dataset].record)
-            yield row, _compared_or_error(row, "training", outcome, times)
+            yield row, _compared_or_error(row, "training", outcomes[row.record.dataset], times)
+
+
+def _outcomes(rows: Sequence[Row], plan: RunPlan, how: Mapping[str, Any], weights_suffice: bool) -> dict[str, Outcome]:
+    """Carry out the plan of some records and return dataset -> outcome, without scores where the weights suffice.
+
+    A run that was trained without scores and has other weights than recorded is scored afterwards.
+
+    Args:
+        rows: The records of the run.
+        plan: The plan.
+        how: How data are loaded and progress is shown.
+        weights_suffice: As for :func:`reproduce`.
+    """
+    device = _device(rows[0].record)
+    if weights_suffice and all(row.record.weights_hash is not None for row in rows):
+        unscored = replace(plan, scored={id_: () for id_ in plan.scored})
+        repeated = {id_: result.record for id_, result in execute(unscored, device=device, **how).items()}
+        if all(_has_recorded_weights(row.record, repeated[row.record.dataset]) for row in rows):
+            return {id_: _unscored_outcome(record, plan, how) for id_, record in repeated.items()}
+    return {id_: Outcome.of_run(result.record) for id_, result in execute(plan, device=device, **how).items()}
+
+
+def _has_recorded_weights(record: RunRecord, repeated: RunRecord) -> bool:
+    return record.weights_hash == repeated.weights_hash and dict(record.curves) == dict(repeated.curves)
+
+
+def _unscored_outcome(record: RunRecord, plan: RunPlan, how: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a run that was not scored, with the hashes of the samples that would be scored."""
+    card = plan.cards[record.dataset]
+    loader = Loader(card.address, limit=plan.limits[record.dataset], data_seed=card.data_seed, **how)
+    splits = choose_splits(cast(Splits, loader.load(())), plan.scored[record.dataset])
+    hashes = {name: split.content_hash for name, split in splits.items()}
+    return replace(Outcome.of_run(record), scores=None, data_hashes={**record.data_hashes, **hashes})
 
 
 def rescore(

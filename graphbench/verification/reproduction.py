@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as find_card
@@ -30,7 +30,7 @@ from graphbench.records.machine import commit_of_checkout, hardware
 from graphbench.records.record import RunRecord
 
 Method = Literal["training", "weights"]
-Verdict = Literal["same bits", "within the interval", "different"]
+Verdict = Literal["same bits", "same weights", "within the interval", "different"]
 
 REPRODUCTIONS = "reproductions"
 """Name of the folder of reproductions in ``baselines/``."""
@@ -86,7 +86,7 @@ class Reproduction(StrictModel):
         repeated_at: When this was done (UTC).
         wall_seconds: Time that it took, in seconds, with generation of missing data, validation and scoring.
         cpu_seconds: Processor time of all threads and processes in that time, in seconds.
-        splits: Split -> its scores.
+        splits: Split -> its scores; empty where the weights have the recorded hash and no scores were computed.
         equal_curves: Whether every point of the training and validation curves has the same bits; None for weights.
         equal_weights: Whether the weights have the recorded hash; None where the record has none.
         hardware: This machine.
@@ -107,7 +107,7 @@ class Reproduction(StrictModel):
     repeated_at: datetime
     wall_seconds: float
     cpu_seconds: float
-    splits: dict[str, SplitComparison] = Field(min_length=1)
+    splits: dict[str, SplitComparison]
     equal_curves: bool | None = None
     equal_weights: bool | None = None
     hardware: dict[str, str | int | float | None]
@@ -115,9 +115,21 @@ class Reproduction(StrictModel):
     graphbench_version: str = __version__
     git_version: str | None = None
 
+    @model_validator(mode="after")
+    def _require_a_comparison(self) -> Reproduction:
+        if not self.splits and not (self.equal_weights and self.equal_curves):
+            raise ValueError("without scores of a split, weights and curves must be equal to the recorded ones")
+        return self
+
     @property
     def verdict(self) -> Verdict:
-        """``same bits`` if all that was compared is equal, else whether every primary score lies in its interval."""
+        """What the repetition says of the record.
+
+        ``same bits`` if all scores and whatever else was compared are equal; ``same weights`` if the weights and curves
+        are equal and no scores were computed; else whether every primary score lies in its interval.
+        """
+        if not self.splits:
+            return "same weights"
         compared = [split.equal for split in self.splits.values()]
         if all(compared) and self.equal_curves is not False and self.equal_weights is not False:
             return "same bits"
@@ -150,14 +162,14 @@ class Outcome:
     """Scores that were obtained again, and the facts that are compared beside them.
 
     Attributes:
-        scores: Split -> metric -> value.
+        scores: Split -> metric -> value; None where the weights are the recorded ones and no scores were computed.
         data_hashes: Split -> content hash of its samples.
         device: The device that computed.
         curves: The curves of the training; None for stored weights.
         weights_hash: Hash of the weights; None for models without tensors.
     """
 
-    scores: Mapping[str, Mapping[str, float]]
+    scores: Mapping[str, Mapping[str, float]] | None
     data_hashes: Mapping[str, str]
     device: str = "cpu"
     curves: Mapping[str, Any] | None = None
@@ -224,11 +236,11 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
     Raises:
         ResultError: If the repeated run had other data, or no split was scored in both.
     """
-    record, scores = row.record, outcome.scores
+    record, scores = row.record, outcome.scores or {}
     _require_same_data(record, outcome.data_hashes)
     runs = (record, *row.others)
     splits = {name: _of_split(record, name, scores[name], runs) for name in record.scores if name in scores}
-    if not splits:
+    if not splits and outcome.scores is not None:
         raise ResultError(f"{row.path} and the repeated run have no scored split in common")
     machine = {**hardware(), "device": outcome.device}
     hashed = record.weights_hash is not None and outcome.weights_hash is not None
