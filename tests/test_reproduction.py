@@ -137,7 +137,7 @@ def test_weights_do_not_suffice_on_other_data(results, root, tmp_path):
     row = row_of(results, "algoreas/bridges_easy")
     other = Row(row.path, row.record.model_copy(update={"data_hashes": {**row.record.data_hashes, "test": "0" * 64}}))
     ((_, outcome),) = reproduce([other], tmp_path, root=root, workers=1, progress=False, weights_suffice=True)
-    with pytest.raises(ResultError, match="the split test .* has the hash"):
+    with pytest.raises(ResultError, match=r"the split test .* has the hash"):
         raise outcome
 
 
