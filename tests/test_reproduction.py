@@ -293,7 +293,6 @@ def test_a_random_sample_of_five_committed_rows_is_obtained_again(root, tmp_path
 
 EXPLAINED = {  # on the page, with what changed
     "clutrr/gen_23/gat_small-1e3f3c46-seed3-draw3.json": "cpu ",
-    "sat/small-kissat@vg/gin_small-ac002b42-seed0.json": "graphbench 0.1.0",
 }
 
 
