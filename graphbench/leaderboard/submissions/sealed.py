@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
@@ -30,14 +29,15 @@ from graphbench.data.components.domain import find
 from graphbench.evaluation.inputs import AS_LOGITS
 from graphbench.evaluation.score import replicates_of
 from graphbench.leaderboard.submissions.attempts import begin_attempt
-from graphbench.leaderboard.submissions.comparisons import are_apart, interval, is_better, why_apart
+from graphbench.leaderboard.submissions.comparisons import are_apart, interval, why_apart
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.leaderboard.submissions.folder import CODE, DESCRIPTION, contents_of
-from graphbench.leaderboard.submissions.foreign_code import numbers_in, scores_of_code
+from graphbench.leaderboard.submissions.foreign_code import numbers_in
 from graphbench.leaderboard.submissions.package_weights import refuse_package_weights
 from graphbench.leaderboard.submissions.records import check_record, read_submitted
+from graphbench.leaderboard.submissions.sealed_scores import Answer, Scoring
 from graphbench.leaderboard.submissions.seals import Seal, datasets_of, read_seal, require_unchanged, seal_of
 from graphbench.records.files import save_record, stored_records
 from graphbench.records.machine import hardware
@@ -47,6 +47,7 @@ from graphbench.records.record import RunRecord
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
+    from graphbench.loader import Splits
 
 Outcome = Literal["verified", "algorithm", "refused", "impossible"]
 
@@ -196,23 +197,6 @@ def rehearse(
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """The scores of one set of weights.
-
-    Attributes:
-        known: On the canonical draw.
-        sealed: On the sealed draw.
-        scrambled: Of shuffled weights on the sealed draw; None where there are none or the code refuses them.
-        algorithm: Whether the weights make no difference.
-    """
-
-    known: Score
-    sealed: Score
-    scrambled: float | None = None
-    algorithm: bool = False
-
-
-@dataclass(frozen=True)
 class _Entry:
     """A sealed folder and the settings of its verification."""
 
@@ -229,6 +213,12 @@ class _Entry:
     @property
     def description(self) -> Description:
         return read_description(self.folder / DESCRIPTION)
+
+    @property
+    def scoring(self) -> Scoring:
+        hidden = (self.root, default_root())
+        code = self.folder / CODE if self.sealed.code else None
+        return Scoring(code, self.description, hidden, self.limits, self.progress)
 
     def runs(self) -> list[tuple[str, int, Path | None]]:
         """Return (dataset, seed, file of weights) of everything that is scored."""
@@ -262,7 +252,7 @@ class _Entry:
             if weights is not None:
                 refuse_package_weights(card.address, weights, self.sealed.model)
             splits = self._splits(card)
-            scores = self._answer(card, weights, splits)
+            scores = self.scoring.answer(card.address, weights, *splits)
             if reason := why_apart(scores.known, scores.sealed, "the canonical draw"):
                 return SealedResult(dataset, seed, "refused", reason, scores.known.primary)
             record = self._record(card, seed, weights, scores, splits[0])
@@ -288,83 +278,24 @@ class _Entry:
 
     def known_score(self, card: Card, weights: Path | None) -> Score:
         """Return the score on the canonical draw."""
-        from graphbench.loader import Loader
-
-        options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
-        known = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
-        if self.sealed.code:
-            return self._repeatable_scores(card, weights, {"known": known}, "known")["known"][0]
-        return self._scores_of_weights(card, weights, {"known": known})["known"]
+        return self.scoring.score(card.address, weights, self._split(card))
 
     def _splits(self, card: Card) -> tuple[GraphDataset, GraphDataset]:
         """Return the canonical and the sealed draw of the split."""
+        draw = draw_of(self.sealed.commitment, self.beacon)
+        return self._split(card), self._split(card, data_seed=draw, keeps_choices=True)
+
+    def _split(self, card: Card, **draw: Any) -> GraphDataset:
+        """Return the split of a draw, by default the canonical one."""
         from graphbench.loader import Loader
 
         options: dict[str, Any] = {"root": self.root, "workers": self.workers, "progress": self.progress}
-        canonical = Loader(card.address, limit=self.limit, **options).load(()).labelled(SPLIT)
-        draw = draw_of(self.sealed.commitment, self.beacon)
-        further: dict[str, Any] = {"data_seed": draw, "keeps_choices": True}
-        sealed = Loader(card.address, limit=self.limit, **further, **options).load(()).labelled(SPLIT)
-        return canonical, sealed
-
-    # ------------------------------------------------------------------------------------------------ scores
-
-    def _answer(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
-        if self.sealed.code:
-            return self._answer_of_code(card, weights, splits)
-        scores = self._scores_of_weights(card, weights, {"known": splits[0], "sealed": splits[1]})
-        return _Answer(scores["known"], scores["sealed"])
-
-    def _scores_of_weights(
-        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset]
-    ) -> Mapping[str, Score]:
-        from graphbench.training.evaluate import evaluate_splits
-        from graphbench.training.weights.load import load_model
-
-        assert weights is not None
-        return evaluate_splits(load_model(card.address, weights), splits, device="cpu", progress=self.progress)
-
-    def _scores_of_code(
-        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset], *, scramble: bool = False
-    ) -> dict[str, tuple[Score, str]]:
-        stated = (self.description.budget(card.address) or StatedBudget()).scores
-        options: dict[str, Any] = {"hidden": [self.root, default_root()], "limits": self.limits}
-        return scores_of_code(self.folder / CODE, weights, splits, stated, scramble=scramble, **options)
-
-    def _repeatable_scores(
-        self, card: Card, weights: Path | None, splits: dict[str, GraphDataset], twice: str
-    ) -> dict[str, tuple[Score, str]]:
-        """Return the scores of the code on some splits, after a second run on the split ``twice``.
-
-        Raises:
-            ResultError: If the two runs gave different predictions.
-        """
-        first = self._scores_of_code(card, weights, splits)
-        again, other_bits = self._scores_of_code(card, weights, {twice: splits[twice]})[twice]
-        score, bits = first[twice]
-        if bits != other_bits:
-            raise ResultError(
-                f"two runs of the code on the same samples gave different predictions ({score.primary:g} and "
-                f"{again.primary:g}): it reads a clock or draws random numbers without a seed; make it repeatable"
-            )
-        return first
-
-    def _answer_of_code(self, card: Card, weights: Path | None, splits: tuple[GraphDataset, GraphDataset]) -> _Answer:
-        known, sealed = splits
-        first = self._repeatable_scores(card, weights, {"known": known, "sealed": sealed}, "sealed")
-        score = first["sealed"][0]
-        answers = partial(_Answer, first["known"][0], score)
-        if weights is None:
-            return answers(algorithm=True)
-        try:
-            scrambled = self._scores_of_code(card, weights, {"sealed": sealed}, scramble=True)["sealed"][0]
-        except GraphBenchError:  # the code knows its weights, or cannot compute with others
-            return answers(algorithm=True)
-        return answers(scrambled=scrambled.primary, algorithm=not is_better(score, scrambled))
+        splits = cast("Splits", Loader(card.address, limit=self.limit, **draw, **options).load(()))
+        return splits.labelled(SPLIT)
 
     # ----------------------------------------------------------------------------------------------- records
 
-    def _record(self, card: Card, seed: int, weights: Path | None, scores: _Answer, split: GraphDataset) -> RunRecord:
+    def _record(self, card: Card, seed: int, weights: Path | None, scores: Answer, split: GraphDataset) -> RunRecord:
         """Return the record of the canonical score: the author's, if it has the weights' score on the test split.
 
         Of the author's record, only what the weights show is kept of scores: the score on the test split, computed
@@ -431,7 +362,7 @@ class _Entry:
         statement = statement_of(self.description, seed, budget, config)
         return RunRecord.of_statement({SPLIT: split}, {SPLIT: score}, statement)
 
-    def _verification(self, scores: _Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
+    def _verification(self, scores: Answer, split: GraphDataset, earlier: tuple[EarlierSeal, ...]) -> Verification:
         score = scores.sealed
         low, high = interval(score)
         return Verification(
