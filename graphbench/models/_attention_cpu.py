@@ -20,7 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.models._vectors import LANES, empty_vectors, exponential, load, splat, spread, store, where_less
+from graphbench.models._vectors import (
+    LANES,
+    empty_vectors,
+    exponential,
+    has_room,
+    load,
+    splat,
+    spread,
+    store,
+    where_less,
+)
 
 _BLOCK = 64  # keys whose scores are held at once
 _ROWS = 8  # of a product, which are computed together
@@ -50,6 +60,26 @@ def _multiply(
         rows: The vector ``out[0]`` and the step to the next.
         factor: A vector.
     """
+    if has_room():
+        _multiply_eight(a, steps, count, b, vectors, out, rows, factor)
+        return
+    (first, row, column), (to, step) = steps, rows
+    _multiply_four(a, steps, count, b, vectors, out, rows, factor)
+    _multiply_four(a, (first + 4 * row, row, column), count, b, vectors, out, (to + 4 * step, step), factor)
+
+
+@inner
+def _multiply_eight(
+    a: NDArray[np.float32],
+    steps: tuple[int, int, int],
+    count: int,
+    b: NDArray[np.float32],
+    vectors: tuple[int, int],
+    out: NDArray[np.float32],
+    rows: tuple[int, int],
+    factor: Any,
+) -> None:
+    """Multiply 8 rows at once: the sums that keep the units of AVX-512 busy."""
     first, row, column = steps
     read, step = vectors
     c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = splat(_ZERO)
@@ -72,6 +102,34 @@ def _multiply(
     store(out, to + 5 * step, load(out, to + 5 * step) * factor + c5)
     store(out, to + 6 * step, load(out, to + 6 * step) * factor + c6)
     store(out, to + 7 * step, load(out, to + 7 * step) * factor + c7)
+
+
+@inner
+def _multiply_four(
+    a: NDArray[np.float32],
+    steps: tuple[int, int, int],
+    count: int,
+    b: NDArray[np.float32],
+    vectors: tuple[int, int],
+    out: NDArray[np.float32],
+    rows: tuple[int, int],
+    factor: Any,
+) -> None:
+    """Multiply 4 rows at once: the registers of AVX2 hold these sums beside the factors, and not the sums of 8 rows."""
+    first, row, column = steps
+    read, step = vectors
+    c0 = c1 = c2 = c3 = splat(_ZERO)
+    for k in range(count):
+        x, at = load(b, read + k * step), first + k * column
+        c0 = c0 + spread(a, at) * x
+        c1 = c1 + spread(a, at + row) * x
+        c2 = c2 + spread(a, at + 2 * row) * x
+        c3 = c3 + spread(a, at + 3 * row) * x
+    to, step = rows
+    store(out, to, load(out, to) * factor + c0)
+    store(out, to + step, load(out, to + step) * factor + c1)
+    store(out, to + 2 * step, load(out, to + 2 * step) * factor + c2)
+    store(out, to + 3 * step, load(out, to + 3 * step) * factor + c3)
 
 
 @inner

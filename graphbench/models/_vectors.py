@@ -133,6 +133,20 @@ def spread(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def has_room(typing_context: Any) -> Any:
+    """Return whether the processor's registers hold 32 vectors, as with AVX-512; those of AVX2 hold 8.
+
+    It is a constant of the compiled code, and code in the cache is of one kind of processor.
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, _, features = context.codegen().magic_tuple()
+        return ir.Constant(ir.IntType(1), int("+avx512f" in features.split(",")))
+
+    return types.boolean(), generate
+
+
+@intrinsic
 def _times_power_of_two(typing_context: Any, vector: Any, exponents: Any) -> Any:
     """Return ``vector * 2^n`` for float32 ``exponents`` that hold n + 1.5 * 2^23, the form of rounding by addition."""
 

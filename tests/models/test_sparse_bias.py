@@ -9,7 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.models._vectors import LANES, exponential, load, store
+from graphbench.models._attention_cpu import _multiply_eight, _multiply_four
+from graphbench.models._vectors import LANES, empty_vectors, exponential, load, splat, store
 from graphbench.models.processors import attention
 from graphbench.models.processors.attention import ArcBias, RelationBias, attention_function
 
@@ -165,3 +166,30 @@ def test_exponentials_are_those_of_double_precision() -> None:
 def _exponentials(x: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     for i in range(x.size // LANES):
         store(out, i, exponential(load(x, i)))
+
+
+@njit  # type: ignore[untyped-decorator]
+def products(
+    a: NDArray[np.float32], b: NDArray[np.float32], before: NDArray[np.float32], at_once: int
+) -> NDArray[np.float32]:
+    """Return half of ``before`` [8, LANES] plus the product of ``a`` [8 * K] and ``b`` [K, LANES]."""
+    columns, half = b.shape[0], splat(np.float32(0.5))
+    vectors, out = empty_vectors(columns), empty_vectors(8)
+    vectors[:] = b
+    out[:] = before
+    for row in range(0, 8, at_once):
+        steps = (row * columns, columns, 1)
+        if at_once == 8:
+            _multiply_eight(a, steps, columns, vectors, (0, 1), out, (row, 1), half)
+        else:
+            _multiply_four(a, steps, columns, vectors, (0, 1), out, (row, 1), half)
+    return out
+
+
+def test_four_rows_at_once_have_the_bits_of_eight() -> None:
+    """Processors with and without AVX-512 give the same result."""
+    random = np.random.default_rng(0)
+    a, b, before = (random.normal(size=size).astype(np.float32) for size in ((8, 33), (33, LANES), (8, LANES)))
+    eight, four = (products(a.ravel(), b, before, at_once) for at_once in (8, 4))
+    np.testing.assert_array_equal(eight, four)
+    np.testing.assert_allclose(eight, 0.5 * before + a @ b, atol=1e-4)
