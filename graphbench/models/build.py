@@ -22,12 +22,11 @@ from graphbench.models.cuts import CutDecoder
 from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
 from graphbench.models.encoders import (
     LOG_DEGREE,
-    LOG_SIZE,
+    GraphSize,
     InputEncoder,
     ScalarEncoder,
     feature_values,
     log_degrees,
-    log_sizes,
 )
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
@@ -98,7 +97,7 @@ class Model(TaskModel):
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
         self.degrees = ScalarEncoder(LOG_DEGREE, config.hidden) if config.degrees else None
-        self.sizes = ScalarEncoder(LOG_SIZE, config.hidden) if config.graph_size else None
+        self.sizes = GraphSize(config.hidden) if config.graph_size else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
         self.input_network: nn.Module = network or nn.Identity()
@@ -270,7 +269,7 @@ class Model(TaskModel):
         if self.degrees is not None:
             self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         if self.sizes is not None:
-            self.sizes.scale.fit(log_sizes(Layout.of(batch, self.directed)))
+            self.sizes.fit(Layout.of(batch, self.directed))
         for decoder in self.decoders:
             if isinstance(decoder, Decoder):
                 decoder.fit_normalisation(batch)
@@ -366,7 +365,7 @@ class Model(TaskModel):
         if self.pooling != "cls":
             pooled = segment_mean(processed.nodes, layout.graph, layout.sizes)
         assert pooled is not None
-        return pooled if self.sizes is None else pooled + self.sizes(log_sizes(layout)).float()
+        return pooled if self.sizes is None else self.sizes(pooled, layout)
 
 
 @overload

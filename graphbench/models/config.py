@@ -86,8 +86,8 @@ class ModelConfig(ArchitectureConfig):
         pooling: How graph-level outputs read the nodes. ``mean``: from the mean of the nodes. ``cls``: from a graph
             token. ``sum``: every node has an output, and the graph's output is their sum, which can grow with the
             graph. ``auto``: ``cls`` if the processor has a graph token, else ``mean``.
-        graph_size: Whether outputs of graphs also read the logarithms of the numbers of nodes and edges, which the mean
-            of the nodes does not show.
+        graph_size: Whether outputs of graphs also read the logarithms of the number of nodes and of the mean degree,
+            which the mean of the nodes does not show; that mean is normalised first.
         readout: How graph-level outputs are read. ``pooled``: from the pooled nodes alone. ``query``: from the pooled
             nodes and the state of every node that a mask_one input marks, concatenated in the card's order.
             ``marked``: from the marked nodes alone, so that no sum over all nodes bypasses the path between the

@@ -85,13 +85,38 @@ def log_degrees(layout: Layout) -> Tensor:
 
 
 LOG_SIZE = Feature("log_size", Stage.INPUT, Location.GRAPH, Kind.SCALAR, width=2)
-"""The logarithms of one more than a graph's numbers of nodes and edges, which outputs of graphs may read."""
+"""The logarithms of one more than a graph's number of nodes and of one more than their mean degree.
+
+Outputs of graphs may read them. The numbers of nodes and of edges of graphs grow together; the mean degree does not.
+"""
 
 
 def log_sizes(layout: Layout) -> Tensor:
     """Return the values of :data:`LOG_SIZE`, float64 [B, 2]; an edge of an undirected graph counts twice."""
+    nodes = layout.sizes.double()
     edges = occurrences(layout.graph[layout.edge_index[0]], layout.num_graphs)
-    return torch.log1p(torch.stack([layout.sizes, edges], dim=1).double())
+    return torch.log1p(torch.stack([nodes, edges / nodes.clamp(min=1)], dim=1))
+
+
+class GraphSize(nn.Module):
+    """Adds the size of a graph to its pooled nodes.
+
+    The pooled nodes are normalised before: what they have in common may be many times as large as an embedding.
+    """
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(hidden)
+        self.encoder = ScalarEncoder(LOG_SIZE, hidden)
+
+    def fit(self, layout: Layout) -> None:
+        """Estimate mean and deviation of the sizes."""
+        self.encoder.scale.fit(log_sizes(layout))
+
+    def forward(self, pooled: Tensor, layout: Layout) -> Tensor:
+        """Return rows [B, d] for the pooled nodes [B, d]."""
+        rows: Tensor = self.norm(pooled) + self.encoder(log_sizes(layout))
+        return rows
 
 
 class ClassEncoder(nn.Module):
