@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from graphbench.core.errors import ConfigError
+from graphbench.core.memory import keep_freed_memory
 
 # Other processes wait at a barrier while the first one generates the dataset or evaluates.
 _TIMEOUT = timedelta(hours=4)
@@ -146,7 +147,7 @@ def seeded_generators(seed: int, world: World) -> Iterator[None]:
 
 
 def choose_device(device: str = "auto", local_rank: int | None = None) -> torch.device:
-    """Return the device a name stands for.
+    """Return the device a name stands for, and let the process keep the memory that it frees.
 
     Args:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
@@ -155,6 +156,7 @@ def choose_device(device: str = "auto", local_rank: int | None = None) -> torch.
     Raises:
         ConfigError: If the name is no device, or the GPU does not exist.
     """
+    keep_freed_memory()
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto":
         device = "cuda" if gpus else "cpu"

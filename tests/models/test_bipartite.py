@@ -22,8 +22,9 @@ from graphbench.domains.sat import Cnf, graph
 from graphbench.models.base import TaskFeatures
 from graphbench.models.build import Model, ModelConfig, build_model
 from graphbench.models.graphs import Layout
+from graphbench.models.lstm import NormalisedLSTMCell
 from graphbench.models.processors import Context, State
-from graphbench.models.processors.bipartite import Bipartite, NormalisedLSTMCell
+from graphbench.models.processors.bipartite import Bipartite
 from graphbench.models.registry import build_task_model
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.training.config import load_config

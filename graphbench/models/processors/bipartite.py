@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -17,12 +16,11 @@ from graphbench.core.validation import StrictModel
 from graphbench.models.arcs import Arcs, arc_sums
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, segment_sum
-from graphbench.models.layers import Dropout, activation_function
+from graphbench.models.layers import activation_function
+from graphbench.models.lstm import NormalisedLSTMCell
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
-
-_GATES = 4
 
 
 class BipartiteOptions(StrictModel):
@@ -73,34 +71,6 @@ class Sides:
     right: Tensor
     arcs: Arcs
     complements: Arcs | None
-
-
-class NormalisedLSTMCell(nn.Module):
-    """An LSTM cell with a layer normalisation of each gate and of the cell (Ba et al., 2016).
-
-    ``i, g, f, o = LN(W [x, h])``, ``c' = LN(c sigmoid(f + 1) + sigmoid(i) dropout(act(g)))`` and
-    ``h' = act(c') sigmoid(o)``. The authors of NeuroSAT use this cell with ReLU as the activation.
-    """
-
-    def __init__(self, inputs: int, width: int, activation: str, dropout: float) -> None:
-        """Create a cell with ``inputs`` input numbers and ``width`` state numbers."""
-        super().__init__()
-        self.width = width
-        self.gates = nn.Linear(inputs + width, _GATES * width, bias=False)
-        self.scale = nn.Parameter(torch.ones(_GATES, width))
-        self.shift = nn.Parameter(torch.zeros(_GATES, width))
-        self.norm = nn.LayerNorm(width)
-        self.activation = activation_function(activation)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, received: Sequence[Tensor], hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the new state and cell [items, d]; ``received`` are the parts of the input [items, ...]."""
-        raw = self.gates(torch.cat([*received, hidden], dim=1)).view(-1, _GATES, self.width)
-        normed = F.layer_norm(raw, (self.width,)) * self.scale + self.shift
-        enter, candidate, keep, leave = normed.unbind(1)
-        new = self.dropout(self.activation(candidate)) * torch.sigmoid(enter)
-        cell = self.norm(cell * torch.sigmoid(keep + 1.0) + new)
-        return self.activation(cell) * torch.sigmoid(leave), cell
 
 
 @register_processor("bipartite")
