@@ -141,6 +141,42 @@ def test_weights_do_not_suffice_on_other_data(results, root, tmp_path):
         raise outcome
 
 
+def test_a_part_of_the_samples_is_scored_and_the_whole_splits_are_compared_by_their_hashes(results, root, tmp_path):
+    row = row_of(results, "algoreas/bridges_easy")
+    known = row.record.model_copy(update={"replicates": {"test": [0.1 * i for i in range(10)]}, "curves": {}})
+    how = {"root": root, "workers": 1, "progress": False, "samples": 5}
+    ((_, outcome),) = reproduce([Row(row.path, known)], tmp_path, **how, weights_suffice=True)
+    val, test = outcome.splits["val"], outcome.splits["test"]
+    assert (val.samples, test.samples) == (None, 5)  # val has no replicates, and selects models
+    assert val.equal and not test.equal and outcome.equal_weights
+    changed = known.model_copy(update={"data_hashes": {**known.data_hashes, "test": "0" * 64}})
+    ((_, outcome),) = reproduce([Row(row.path, changed)], tmp_path, **how)
+    with pytest.raises(ResultError, match=r"the split test .* has the hash"):
+        raise outcome
+
+
+def test_the_interval_of_fewer_samples_is_wider_by_the_root_of_their_ratio(results):
+    row = row_of(results, "algoreas/bridges_easy")
+    normal = [0.5 + 0.01 * x for x in (-1.0, 0.0, 1.0)]
+    scored = {"scores": {"test": {"f1": 0.5}}, "replicates": {"test": normal}, "graphs_scored": {"test": 400}}
+    record = row.record.model_copy(update=scored)
+    spent = {"repeated_at": record.started, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+
+    def interval(graphs, runs=()):
+        outcome = Outcome({"test": {"f1": 0.51}}, {}, curves=record.curves, graphs=graphs)
+        split = compared(Row(row.path, record, runs), "training", outcome, spent).splits["test"]
+        return split.samples, split.low, split.high
+
+    assert interval({}) == interval({"test": 400}) == (None, pytest.approx(0.4905), pytest.approx(0.5095))
+    assert interval({"test": 100}) == (100, pytest.approx(0.481), pytest.approx(0.519))
+    others = tuple(
+        record.model_copy(update={"seed": seed, "scores": {"test": {"f1": f1}}}) for seed, f1 in ((4, 0.49), (5, 0.51))
+    )
+    of_runs = 4.302653 * 0.01 * (4 / 3) ** 0.5  # half the interval of one more run
+    assert interval({"test": 400}, others)[1] == pytest.approx(0.5 - of_runs, abs=1e-6)
+    assert interval({"test": 100}, others)[1] == pytest.approx(0.5 - (of_runs**2 + 0.019**2) ** 0.5, abs=1e-6)
+
+
 def test_an_outcome_without_scores_has_the_recorded_weights_and_curves(repeated):
     known = repeated["algoreas/bridges_easy"].model_dump(by_alias=True)
     assert Reproduction.model_validate(known | {"splits": {}}).verdict == "same weights"
@@ -197,6 +233,8 @@ def test_the_command_writes_what_it_compared_and_repeats_nothing_twice(results, 
     assert code == 0 and "1 record," in out and "already" not in out
     code, out = run("bridges_easy", "--again", "--weights-suffice")
     assert code == 0 and "same weights" in out and "1 record repeated" in out
+    code, out = run("bridges_easy", "--weights", "--samples", "100")
+    assert code == 2 and "trains nothing" in " ".join(out.split())
     code, out = run("bridges_easy", "--weights", "--weights-suffice")
     assert code == 2 and "trains nothing" in " ".join(out.split())
     code, out = run("bridges_easy", "--model", "nothing")

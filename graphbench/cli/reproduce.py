@@ -55,6 +55,14 @@ def reproduce(
             help="Compute no scores where the weights and curves of the repeated run are the recorded ones.",
         ),
     ] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            min=100,
+            help="Most samples of a split that are scored again; the intervals are wider accordingly.",
+            show_default="all",
+        ),
+    ] = None,
     records: Annotated[
         Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
     ] = None,
@@ -86,8 +94,8 @@ def reproduce(
     from graphbench.verification.repeat import rescore
     from graphbench.verification.reproduction import finished_of, load_reproductions, one_of_each, save_reproduction
 
-    if weights and weights_suffice:
-        raise typer.BadParameter("--weights trains nothing, and --weights-suffice saves the scores of training alone")
+    if weights and (weights_suffice or samples is not None):
+        raise typer.BadParameter("--weights trains nothing; leave --weights-suffice and --samples out")
     if not rows and under is None:
         raise typer.BadParameter(
             "name a dataset or a file of a record, or give --under MINUTES for all records of short runs",
@@ -115,7 +123,7 @@ def reproduce(
     if weights:
         repeated = rescore(missing, **how)
     else:
-        repeated = train_again(missing, runs, weights_suffice=weights_suffice, **how)
+        repeated = train_again(missing, runs, weights_suffice=weights_suffice, samples=samples, **how)
     by_path: dict[str, Reproduction | GraphBenchError] = dict(finished)
     for row, outcome in repeated:
         by_path[row.path] = outcome

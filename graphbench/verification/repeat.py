@@ -49,6 +49,7 @@ def reproduce(
     workers: int | None = None,
     progress: bool | None = None,
     weights_suffice: bool = False,
+    samples: int | None = None,
 ) -> Iterator[tuple[Row, Reproduction | GraphBenchError]]:
     """Train the configurations of some records again and yield each record with its comparison, or with the error.
 
@@ -57,11 +58,13 @@ def reproduce(
     Args:
         rows: The records.
         folder: Folder of the runs.
-        weights_suffice: Compute no scores where all weights and curves of the run are the recorded ones: the scores of
-            the same weights on the same data follow.
         root: Folder of the datasets; None for the default root.
         workers: Processes that generate missing data.
         progress: Show a progress bar; None shows it in a terminal.
+        weights_suffice: Compute no scores where all weights and curves of the run are the recorded ones: the scores of
+            the same weights on the same data follow.
+        samples: Most samples of a split that are scored; None for as many as in the record. Splits that models are
+            selected on, and splits without replicates in the record, are scored whole.
 
     Yields:
         Every row with its reproduction, or with the error that its record or run raised.
@@ -72,7 +75,7 @@ def reproduce(
             plan = _plan([row.record for row in together], folder)
             with _threads(together[0].record.threads):
                 how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
-                outcomes = _outcomes(together, plan, how, weights_suffice)
+                outcomes = _outcomes(together, plan, how, weights_suffice, samples)
         except GraphBenchError as error:
             yield from ((row, error) for row in together)
             continue
@@ -81,7 +84,9 @@ def reproduce(
             yield row, _compared_or_error(row, "training", outcomes[row.record.dataset], times)
 
 
-def _outcomes(rows: Sequence[Row], plan: RunPlan, how: Mapping[str, Any], weights_suffice: bool) -> dict[str, Outcome]:
+def _outcomes(
+    rows: Sequence[Row], plan: RunPlan, how: Mapping[str, Any], weights_suffice: bool, samples: int | None
+) -> dict[str, Outcome]:
     """Carry out the plan of some records and return dataset -> outcome, without scores where the weights suffice.
 
     A run that was trained without scores and has other weights than recorded is scored afterwards.
@@ -91,27 +96,49 @@ def _outcomes(rows: Sequence[Row], plan: RunPlan, how: Mapping[str, Any], weight
         plan: The plan.
         how: How data are loaded and progress is shown.
         weights_suffice: As for :func:`reproduce`.
+        samples: As for :func:`reproduce`.
     """
     device = _device(rows[0].record)
     if weights_suffice and all(row.record.weights_hash is not None for row in rows):
         unscored = replace(plan, scored={id_: () for id_ in plan.scored})
         repeated = {id_: result.record for id_, result in execute(unscored, device=device, **how).items()}
         if all(_has_recorded_weights(row.record, repeated[row.record.dataset]) for row in rows):
-            return {id_: _unscored_outcome(record, plan, how) for id_, record in repeated.items()}
-    return {id_: Outcome.of_run(result.record) for id_, result in execute(plan, device=device, **how).items()}
+            return {id_: replace(_of_whole_splits(record, plan, how), scores=None) for id_, record in repeated.items()}
+    part = plan if samples is None else _of_samples(plan, rows, samples)
+    results = execute(part, device=device, **how)
+    if part is plan:
+        return {id_: Outcome.of_run(result.record) for id_, result in results.items()}
+    return {id_: _of_whole_splits(result.record, plan, how) for id_, result in results.items()}
+
+
+def _of_samples(plan: RunPlan, rows: Sequence[Row], samples: int) -> RunPlan:
+    """Return a plan that scores at most some samples of each split, see :func:`reproduce`."""
+    wanted, settings = {row.record.dataset: row.record for row in rows}, plan.config.training
+    limits = dict(plan.limits)
+    for id_, card in plan.cards.items():
+        known = limits[id_]
+        if limited_parameter(card) is not None or id_ not in wanted:
+            continue
+        counts = {name: spec.count for name, spec in card.all_splits.items()}
+        by_split = dict(known) if isinstance(known, Mapping) else {} if known is None else dict.fromkeys(counts, known)
+        for name in plan.scored[id_]:
+            if name not in (settings.train_split, settings.val_split) and wanted[id_].replicates.get(name):
+                by_split[name] = min(by_split.get(name, counts[name]), samples)
+        limits[id_] = by_split or None
+    return replace(plan, limits=limits)
 
 
 def _has_recorded_weights(record: RunRecord, repeated: RunRecord) -> bool:
     return record.weights_hash == repeated.weights_hash and dict(record.curves) == dict(repeated.curves)
 
 
-def _unscored_outcome(record: RunRecord, plan: RunPlan, how: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a run that was not scored, with the hashes of the samples that would be scored."""
+def _of_whole_splits(record: RunRecord, plan: RunPlan, how: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a run that scored no or fewer samples, with the hashes of the samples of its record."""
     card = plan.cards[record.dataset]
     loader = Loader(card.address, limit=plan.limits[record.dataset], data_seed=card.data_seed, **how)
     splits = choose_splits(cast(Splits, loader.load(())), plan.scored[record.dataset])
     hashes = {name: split.content_hash for name, split in splits.items()}
-    return replace(Outcome.of_run(record), scores=None, data_hashes={**record.data_hashes, **hashes})
+    return replace(Outcome.of_run(record), data_hashes={**record.data_hashes, **hashes})
 
 
 def rescore(

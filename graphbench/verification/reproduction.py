@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,8 @@ class SplitComparison(StrictModel):
             of the configuration lies with 95 %, if that end is lower; None where the record has no replicates and
             the configuration fewer than three runs.
         high: Upper end.
+        samples: Number of samples that were scored again, where it is smaller than that of the record; the interval is
+            then that of a score of as many samples. None otherwise.
         equal: Whether every repeatable metric of the split has the same bits.
     """
 
@@ -60,6 +62,7 @@ class SplitComparison(StrictModel):
     repeated: float
     low: float | None = None
     high: float | None = None
+    samples: int | None = None
     equal: bool
 
     @property
@@ -167,6 +170,7 @@ class Outcome:
         device: The device that computed.
         curves: The curves of the training; None for stored weights.
         weights_hash: Hash of the weights; None for models without tensors.
+        graphs: Split -> number of samples that were scored.
     """
 
     scores: Mapping[str, Mapping[str, float]] | None
@@ -174,12 +178,14 @@ class Outcome:
     device: str = "cpu"
     curves: Mapping[str, Any] | None = None
     weights_hash: str | None = None
+    graphs: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, record: RunRecord) -> Outcome:
         """Return the outcome of a repeated run."""
         device = str(record.hardware.get("device"))
-        return cls(record.scores, record.data_hashes, device, record.curves, record.weights_hash)
+        known = (record.scores, record.data_hashes, device, record.curves, record.weights_hash)
+        return cls(*known, graphs=record.graphs_scored)
 
 
 def save_reproduction(reproduction: Reproduction, folder: Path) -> Path:
@@ -239,7 +245,11 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
     record, scores = row.record, outcome.scores or {}
     _require_same_data(record, outcome.data_hashes)
     runs = (record, *row.others)
-    splits = {name: _of_split(record, name, scores[name], runs) for name in record.scores if name in scores}
+    splits = {
+        name: _of_split(record, name, scores[name], runs, outcome.graphs.get(name))
+        for name in record.scores
+        if name in scores
+    }
     if not splits and outcome.scores is not None:
         raise ResultError(f"{row.path} and the repeated run have no scored split in common")
     machine = {**hardware(), "device": outcome.device}
@@ -270,18 +280,26 @@ def _require_same_data(record: RunRecord, hashes: Mapping[str, str]) -> None:
 
 
 def _of_split(
-    record: RunRecord, name: str, repeated: Mapping[str, float], runs: Sequence[RunRecord]
+    record: RunRecord, name: str, repeated: Mapping[str, float], runs: Sequence[RunRecord], graphs: int | None
 ) -> SplitComparison:
-    recorded = record.scores[name]
+    """Return the comparison of a split; ``graphs`` is the number of samples that were scored again, if it is known."""
+    recorded, total = record.scores[name], record.graphs_scored.get(name)
     primary = find_card(record.dataset).metrics.primary
     metric = primary if primary in recorded and primary in repeated else next(iter(recorded))
     if metric not in repeated:
         raise ResultError(f"the repeated run has no {metric} on {name}, and the record has")
-    intervals = [_of_one_more_run([run.scores[name][metric] for run in runs if metric in run.scores.get(name, {})])]
-    if metric == primary and (replicates := record.replicates.get(name)):
-        low, high = np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-        intervals.append((float(low), float(high)))
-    known = [interval for interval in intervals if interval is not None]
+    fewer = graphs if graphs and total and graphs < total else None
+    growth = 1.0 if fewer is None or total is None else math.sqrt(total / fewer)
+    replicates = record.replicates.get(name) if metric == primary else None
+    known, reach = [], 0.0
+    if replicates:
+        low, high = (float(end) for end in np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]))
+        low, high = (recorded[metric] + growth * (end - recorded[metric]) for end in (low, high))
+        known.append((low, high))
+        reach = (high - low) / 2 if fewer is not None else 0.0
+    values = [run.scores[name][metric] for run in runs if metric in run.scores.get(name, {})]
+    if (one_more := _of_one_more_run(values, reach)) is not None:
+        known.append(one_more)
     lowest, highest = (METRICS[metric].lowest, METRICS[metric].highest) if metric in METRICS else (-math.inf, math.inf)
     return SplitComparison(
         metric=metric,
@@ -289,14 +307,16 @@ def _of_split(
         repeated=repeated[metric],
         low=min((max(low, lowest) for low, _ in known), default=None),
         high=max((min(high, highest) for _, high in known), default=None),
+        samples=fewer,
         equal=repeatable_scores(recorded) == repeatable_scores(repeated),
     )
 
 
-def _of_one_more_run(values: Sequence[float]) -> tuple[float, float] | None:
+def _of_one_more_run(values: Sequence[float], further: float = 0.0) -> tuple[float, float] | None:
     """Return the interval in which one more run lies with 95 %; None for fewer than three runs.
 
-    It is ``mean -+ t s sqrt(1 + 1 / n)`` of n runs with the deviation s, for normal scores.
+    It is ``mean -+ t s sqrt(1 + 1 / n)`` of n runs with the deviation s, for normal scores. ``further`` is half of an
+    interval for another cause, such as the choice of fewer samples, which is independent of the run.
     """
     from scipy.stats import t as student
 
@@ -304,6 +324,7 @@ def _of_one_more_run(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     stat = Stat.of(values)
     reach = float(student.ppf((1 + _LEVEL) / 2, stat.n - 1)) * (stat.std or 0.0) * math.sqrt(1 + 1 / stat.n)
+    reach = math.hypot(reach, further)
     return stat.mean - reach, stat.mean + reach
 
 
