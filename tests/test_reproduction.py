@@ -177,6 +177,35 @@ def test_the_interval_of_fewer_samples_is_wider_by_the_root_of_their_ratio(resul
     assert interval({"test": 100}, others)[1] == pytest.approx(0.5 - (of_runs**2 + 0.019**2) ** 0.5, abs=1e-6)
 
 
+def test_a_score_outside_of_its_interval_is_undecided_on_another_machine_without_further_seeds(results):
+    row = row_of(results, "algoreas/bridges_easy")
+    scored = {"scores": {"test": {"f1": 0.5}}, "replicates": {"test": [0.49, 0.5, 0.51]}}
+    record = row.record.model_copy(update=scored)
+    elsewhere = record.model_copy(update={"hardware": {**record.hardware, "cpu": "another"}})
+    spent = {"repeated_at": record.started, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+
+    def verdict(known, f1, seeds=0):
+        others = tuple(known.model_copy(update={"seed": seed}) for seed in range(4, 4 + seeds))
+        outcome = Outcome({"test": {"f1": f1}}, {}, curves=record.curves)
+        return compared(Row(row.path, known, others), "training", outcome, spent).verdict
+
+    assert verdict(elsewhere, 0.7) == "undecided" and verdict(elsewhere, 0.505) == "within the interval"
+    assert verdict(elsewhere, 0.7, seeds=2) == "different" and verdict(record, 0.7) == "different"
+
+
+def test_all_splits_of_a_record_lie_in_their_intervals_together(results):
+    """With n splits every interval leaves out 0.05 / n."""
+    row = row_of(results, "algoreas/bridges_easy")
+    replicates = [i / 1000 for i in range(1001)]
+    spent = {"repeated_at": row.record.started, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+    for names in (["test"], ["val", "test"], ["val", "test", "n192", "n256", "n384"]):
+        scores = {name: {"f1": 0.5} for name in names}
+        record = row.record.model_copy(update={"scores": scores, "replicates": dict.fromkeys(names, replicates)})
+        outcome = Outcome(scores, {}, curves=record.curves)
+        split = compared(Row(row.path, record), "training", outcome, spent).splits["test"]
+        assert split.low == pytest.approx(0.025 / len(names)) and split.high == pytest.approx(1 - 0.025 / len(names))
+
+
 def test_an_outcome_without_scores_has_the_recorded_weights_and_curves(repeated):
     known = repeated["algoreas/bridges_easy"].model_dump(by_alias=True)
     assert Reproduction.model_validate(known | {"splits": {}}).verdict == "same weights"
@@ -330,7 +359,7 @@ def test_a_random_sample_of_five_committed_rows_is_obtained_again(root, tmp_path
 
 
 EXPLAINED = {  # on the page, with what changed
-    "clutrr/gen_23/gat_small-1e3f3c46-seed3-draw3.json": "cpu ",
+    "social/sim_reposts_small/mlp-78d23f14-seed2.json": "cpu ",
 }
 
 

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from graphbench.verification.reproduction import Reproduction, Row
 
 _COLUMNS = ("dataset", "model", "seed", "split", "metric", "recorded", "again", "interval", "outcome", "CPU time")
-_STYLES = {"same bits": "green", "same weights": "green", "within the interval": None, "different": "red"}
+_STYLES = {
+    "same bits": "green",
+    "same weights": "green",
+    "within the interval": None,
+    "undecided": "yellow",
+    "different": "red",
+}
 
 
 def reproduce(

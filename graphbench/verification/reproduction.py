@@ -30,13 +30,14 @@ from graphbench.records.machine import commit_of_checkout, hardware
 from graphbench.records.record import RunRecord
 
 Method = Literal["training", "weights"]
-Verdict = Literal["same bits", "same weights", "within the interval", "different"]
+Verdict = Literal["same bits", "same weights", "within the interval", "undecided", "different"]
 
 REPRODUCTIONS = "reproductions"
 """Name of the folder of reproductions in ``baselines/``."""
 
+_NOT_OBTAINED = ("different", "undecided")
 _MACHINE = ("cpu", "torch", "device", "gpu")  # facts of the hardware that decide bits, beside the number of threads
-_LEVEL = 0.95
+_LEVEL = 0.95  # that the scores of all splits of a record lie in their intervals
 _LEAST_RUNS = 3
 _WITHOUT_INTERVAL = 5e-3  # relative difference up to which a score without an interval counts as within it
 
@@ -48,10 +49,11 @@ class SplitComparison(StrictModel):
         metric: The metric.
         recorded: The value in the record.
         repeated: The value that was obtained again.
-        low: Lower end of the recorded score's 95 % interval over the samples, or of the interval in which one more run
-            of the configuration lies with 95 %, if that end is lower; None where the record has no replicates and
-            the configuration fewer than three runs.
+        low: Lower end of the recorded score's interval over the samples, or of the interval in which one more run of
+            the configuration lies, if that end is lower; None where the record has no replicates and the configuration
+            fewer than three runs. All splits of a record together lie in their intervals with 95 % (Bonferroni).
         high: Upper end.
+        runs: Number of recorded runs of the configuration that the interval knows; None in older files.
         samples: Number of samples that were scored again, where it is smaller than that of the record; the interval is
             then that of a score of as many samples. None otherwise.
         equal: Whether every repeatable metric of the split has the same bits.
@@ -62,6 +64,7 @@ class SplitComparison(StrictModel):
     repeated: float
     low: float | None = None
     high: float | None = None
+    runs: int | None = None
     samples: int | None = None
     equal: bool
 
@@ -129,14 +132,20 @@ class Reproduction(StrictModel):
         """What the repetition says of the record.
 
         ``same bits`` if all scores and whatever else was compared are equal; ``same weights`` if the weights and curves
-        are equal and no scores were computed; else whether every primary score lies in its interval.
+        are equal and no scores were computed; else whether every primary score lies in its interval. A score outside of
+        it is ``undecided`` where the bits may differ, because the machine or the version is another one, and there are
+        too few recorded runs to know how far apart runs of the configuration are.
         """
         if not self.splits:
             return "same weights"
         compared = [split.equal for split in self.splits.values()]
         if all(compared) and self.equal_curves is not False and self.equal_weights is not False:
             return "same bits"
-        return "within the interval" if all(split.within for split in self.splits.values()) else "different"
+        outside = [split for split in self.splits.values() if not split.within]
+        if not outside:
+            return "within the interval"
+        unknown = all(split.runs is not None and split.runs < _LEAST_RUNS for split in outside)
+        return "undecided" if unknown and self.changes else "different"
 
 
 @dataclass(frozen=True)
@@ -221,13 +230,13 @@ def reproductions_dir() -> Path:
 
 
 def repeated_runs(folder: Path | None = None) -> frozenset[tuple[str, datetime]]:
-    """Return (path of the record, start of the run) of every recorded run that was repeated without a difference.
+    """Return (path of the record, start of the run) of every recorded run that was obtained again.
 
     Args:
         folder: Folder of the reproductions; the package's when None.
     """
     reproductions = load_reproductions(reproductions_dir() if folder is None else folder)
-    return frozenset((one.record, one.started) for one in reproductions if one.verdict != "different")
+    return frozenset((one.record, one.started) for one in reproductions if one.verdict not in _NOT_OBTAINED)
 
 
 def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any]) -> Reproduction:
@@ -245,11 +254,9 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
     record, scores = row.record, outcome.scores or {}
     _require_same_data(record, outcome.data_hashes)
     runs = (record, *row.others)
-    splits = {
-        name: _of_split(record, name, scores[name], runs, outcome.graphs.get(name))
-        for name in record.scores
-        if name in scores
-    }
+    scored = [name for name in record.scores if name in scores]
+    tail = (1 - _LEVEL) / 2 / max(len(scored), 1)
+    splits = {name: _of_split(record, name, scores[name], runs, outcome.graphs.get(name), tail) for name in scored}
     if not splits and outcome.scores is not None:
         raise ResultError(f"{row.path} and the repeated run have no scored split in common")
     machine = {**hardware(), "device": outcome.device}
@@ -280,9 +287,23 @@ def _require_same_data(record: RunRecord, hashes: Mapping[str, str]) -> None:
 
 
 def _of_split(
-    record: RunRecord, name: str, repeated: Mapping[str, float], runs: Sequence[RunRecord], graphs: int | None
+    record: RunRecord,
+    name: str,
+    repeated: Mapping[str, float],
+    runs: Sequence[RunRecord],
+    graphs: int | None,
+    tail: float,
 ) -> SplitComparison:
-    """Return the comparison of a split; ``graphs`` is the number of samples that were scored again, if it is known."""
+    """Return the comparison of a split.
+
+    Args:
+        record: The record.
+        name: The split.
+        repeated: Its repeated scores.
+        runs: All runs of the configuration.
+        graphs: Number of samples that were scored again; None if it is unknown.
+        tail: Probability on either side of the interval.
+    """
     recorded, total = record.scores[name], record.graphs_scored.get(name)
     primary = find_card(record.dataset).metrics.primary
     metric = primary if primary in recorded and primary in repeated else next(iter(recorded))
@@ -293,12 +314,12 @@ def _of_split(
     replicates = record.replicates.get(name) if metric == primary else None
     known, reach = [], 0.0
     if replicates:
-        low, high = (float(end) for end in np.quantile(replicates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]))
+        low, high = (float(end) for end in np.quantile(replicates, [tail, 1 - tail]))
         low, high = (recorded[metric] + growth * (end - recorded[metric]) for end in (low, high))
         known.append((low, high))
         reach = (high - low) / 2 if fewer is not None else 0.0
     values = [run.scores[name][metric] for run in runs if metric in run.scores.get(name, {})]
-    if (one_more := _of_one_more_run(values, reach)) is not None:
+    if (one_more := _of_one_more_run(values, tail, reach)) is not None:
         known.append(one_more)
     lowest, highest = (METRICS[metric].lowest, METRICS[metric].highest) if metric in METRICS else (-math.inf, math.inf)
     return SplitComparison(
@@ -307,13 +328,14 @@ def _of_split(
         repeated=repeated[metric],
         low=min((max(low, lowest) for low, _ in known), default=None),
         high=max((min(high, highest) for _, high in known), default=None),
+        runs=len(values),
         samples=fewer,
         equal=repeatable_scores(recorded) == repeatable_scores(repeated),
     )
 
 
-def _of_one_more_run(values: Sequence[float], further: float = 0.0) -> tuple[float, float] | None:
-    """Return the interval in which one more run lies with 95 %; None for fewer than three runs.
+def _of_one_more_run(values: Sequence[float], tail: float, further: float) -> tuple[float, float] | None:
+    """Return the interval with the probability ``tail`` of one more run on either side; None for too few runs.
 
     It is ``mean -+ t s sqrt(1 + 1 / n)`` of n runs with the deviation s, for normal scores. ``further`` is half of an
     interval for another cause, such as the choice of fewer samples, which is independent of the run.
@@ -323,7 +345,7 @@ def _of_one_more_run(values: Sequence[float], further: float = 0.0) -> tuple[flo
     if len(values) < _LEAST_RUNS:
         return None
     stat = Stat.of(values)
-    reach = float(student.ppf((1 + _LEVEL) / 2, stat.n - 1)) * (stat.std or 0.0) * math.sqrt(1 + 1 / stat.n)
+    reach = float(student.ppf(1 - tail, stat.n - 1)) * (stat.std or 0.0) * math.sqrt(1 + 1 / stat.n)
     reach = math.hypot(reach, further)
     return stat.mean - reach, stat.mean + reach
 
