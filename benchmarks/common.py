@@ -30,6 +30,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "build",
     "loading",
     "encodings",
+    "kernels",
     "training",
     "precision",
     "clrs",
