@@ -24,7 +24,7 @@ from graphbench.models._vectors import (
     LANES,
     empty_vectors,
     exponential,
-    has_room,
+    has_many_registers,
     load,
     splat,
     spread,
@@ -60,7 +60,7 @@ def _multiply(
         rows: The vector ``out[0]`` and the step to the next.
         factor: A vector.
     """
-    if has_room():
+    if has_many_registers():
         _multiply_eight(a, steps, count, b, vectors, out, rows, factor)
         return
     (first, row, column), (to, step) = steps, rows

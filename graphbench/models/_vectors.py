@@ -133,7 +133,7 @@ def spread(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def has_room(typing_context: Any) -> Any:
+def has_many_registers(typing_context: Any) -> Any:
     """Return whether the processor's registers hold 32 vectors, as with AVX-512; those of AVX2 hold 8.
 
     It is a constant of the compiled code, and code in the cache is of one kind of processor.

@@ -23,9 +23,14 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
 
+    @property
+    def drops(self) -> bool:
+        """Whether elements are dropped: in training mode, where the rate is not 0."""
+        return self.training and self.rate > 0.0
+
     def forward(self, x: Tensor) -> Tensor:
         """Return ``x`` with elements dropped (training) or unchanged (evaluation)."""
-        if not self.training or self.rate == 0.0:
+        if not self.drops:
             return x
         if x.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(x, self.rate, True)
@@ -46,7 +51,7 @@ class StochasticDepth(Dropout):
 
     def forward(self, branch: Tensor) -> Tensor:
         """Return ``branch`` [graphs, ...] with some graphs' rows zeroed and the others scaled up."""
-        if not self.training or self.rate == 0.0:
+        if not self.drops:
             return branch
         shape = (branch.shape[0],) + (1,) * (branch.dim() - 1)
         keep = torch.rand(shape, device=branch.device) >= self.rate

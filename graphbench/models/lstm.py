@@ -37,8 +37,7 @@ class NormalisedLSTMCell(nn.Module):
     def forward(self, received: Sequence[Tensor], hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """Return the new state and cell [items, d]; ``received`` are the parts of the input [items, ...]."""
         raw = self.gates(torch.cat([*received, hidden], dim=1))
-        drops = self.training and self.dropout.rate > 0
-        if isinstance(self.activation, nn.ReLU) and not drops and is_compiled(self.width, raw, cell):
+        if isinstance(self.activation, nn.ReLU) and not self.dropout.drops and is_compiled(self.width, raw, cell):
             parameters = (self.scale, self.shift, self.norm.weight, self.norm.bias)
             state, cell = _Step.apply(raw, cell, *parameters)  # type: ignore[no-untyped-call]
             return state, cell

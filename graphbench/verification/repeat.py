@@ -39,6 +39,7 @@ from graphbench.verification.reproduction import Method, Outcome, Reproduction, 
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.batches.dataset import GraphDataset
 
 
 def reproduce(
@@ -98,17 +99,17 @@ def _outcomes(
         weights_suffice: As for :func:`reproduce`.
         samples: As for :func:`reproduce`.
     """
-    device = _device(rows[0].record)
+
+    def run(part: RunPlan) -> dict[str, Outcome]:
+        results = execute(part, device=_device(rows[0].record), **how)
+        return {row.record.dataset: Outcome.of_run(results[row.record.dataset].record) for row in rows}
+
     if weights_suffice and all(row.record.weights_hash is not None for row in rows):
-        unscored = replace(plan, scored={id_: () for id_ in plan.scored})
-        repeated = {id_: result.record for id_, result in execute(unscored, device=device, **how).items()}
-        if all(_has_recorded_weights(row.record, repeated[row.record.dataset]) for row in rows):
-            return {id_: replace(_of_whole_splits(record, plan, how), scores=None) for id_, record in repeated.items()}
-    part = plan if samples is None else _of_samples(plan, rows, samples)
-    results = execute(part, device=device, **how)
-    if part is plan:
-        return {id_: Outcome.of_run(result.record) for id_, result in results.items()}
-    return {id_: _of_whole_splits(result.record, plan, how) for id_, result in results.items()}
+        outcomes = run(replace(plan, scored={id_: () for id_ in plan.scored}))
+        if all(_has_recorded_weights(row.record, outcomes[row.record.dataset]) for row in rows):
+            whole = _of_whole_splits(outcomes, plan, how)
+            return {id_: replace(outcome, scores=None) for id_, outcome in whole.items()}
+    return run(plan) if samples is None else _of_whole_splits(run(_of_samples(plan, rows, samples)), plan, how)
 
 
 def _of_samples(plan: RunPlan, rows: Sequence[Row], samples: int) -> RunPlan:
@@ -117,28 +118,39 @@ def _of_samples(plan: RunPlan, rows: Sequence[Row], samples: int) -> RunPlan:
     limits = dict(plan.limits)
     for id_, card in plan.cards.items():
         known = limits[id_]
-        if limited_parameter(card) is not None or id_ not in wanted:
+        if limited_parameter(card) is not None:
             continue
-        counts = {name: spec.count for name, spec in card.all_splits.items()}
-        by_split = dict(known) if isinstance(known, Mapping) else {} if known is None else dict.fromkeys(counts, known)
+        by_split = dict(known) if isinstance(known, Mapping) else {}
         for name in plan.scored[id_]:
             if name not in (settings.train_split, settings.val_split) and wanted[id_].replicates.get(name):
-                by_split[name] = min(by_split.get(name, counts[name]), samples)
+                by_split[name] = min(by_split.get(name, card.all_splits[name].count), samples)
         limits[id_] = by_split or None
     return replace(plan, limits=limits)
 
 
-def _has_recorded_weights(record: RunRecord, repeated: RunRecord) -> bool:
-    return record.weights_hash == repeated.weights_hash and dict(record.curves) == dict(repeated.curves)
+def _has_recorded_weights(record: RunRecord, outcome: Outcome) -> bool:
+    return record.weights_hash == outcome.weights_hash and dict(record.curves) == dict(outcome.curves or {})
 
 
-def _of_whole_splits(record: RunRecord, plan: RunPlan, how: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a run that scored no or fewer samples, with the hashes of the samples of its record."""
-    card = plan.cards[record.dataset]
-    loader = Loader(card.address, limit=plan.limits[record.dataset], data_seed=card.data_seed, **how)
-    splits = choose_splits(cast(Splits, loader.load(())), plan.scored[record.dataset])
-    hashes = {name: split.content_hash for name, split in splits.items()}
-    return replace(Outcome.of_run(record), data_hashes={**record.data_hashes, **hashes})
+def _of_whole_splits(outcomes: Mapping[str, Outcome], plan: RunPlan, how: Mapping[str, Any]) -> dict[str, Outcome]:
+    """Return the outcomes of a run that scored no or fewer samples, with the hashes of the samples of its records."""
+    whole = {}
+    for id_, outcome in outcomes.items():
+        splits = _opened(plan.cards[id_], plan.limits[id_], plan.scored[id_], how)
+        whole[id_] = replace(outcome, data_hashes={**outcome.data_hashes, **_hashes(splits)})
+    return whole
+
+
+def _opened(
+    card: Card, limits: int | Mapping[str, int] | None, names: Sequence[str], how: Mapping[str, Any]
+) -> dict[str, GraphDataset]:
+    """Return some splits of the draw of a card; ``how`` holds further arguments of the loader."""
+    loader = Loader(card.address, limit=limits, data_seed=card.data_seed, **how)
+    return choose_splits(cast(Splits, loader.load(())), names)
+
+
+def _hashes(splits: Mapping[str, GraphDataset]) -> dict[str, str]:
+    return {name: split.content_hash for name, split in splits.items()}
 
 
 def rescore(
@@ -329,14 +341,11 @@ def _outcome_of_weights(row: Row, root: str | Path | None, workers: int | None, 
     card = find_card(record.dataset).with_data_seed(config.data_seed)
     _require_data(record, card, config)
     limits, names = _limits(record, card, config), [name for name in card.all_splits if name in record.scores]
-    how: dict[str, Any] = {"data_seed": config.data_seed, "workers": workers, "progress": progress}
-    data = cast(Splits, Loader(record.dataset, root=root, limit=limits, **how).load(()))
-    splits = choose_splits(data, names)
+    splits = _opened(card, limits, names, {"root": root, "workers": workers, "progress": progress})
     model = rebuilt(file)
     with _threads(record.threads):
         scores = evaluate_splits(model, splits, config.training.eval_batch_size, "cpu", progress=progress)
-    hashes = {name: split.content_hash for name, split in splits.items()}
-    return Outcome(scores, hashes, weights_hash=weights_hash(model))
+    return Outcome(scores, _hashes(splits), weights_hash=weights_hash(model))
 
 
 def _compared_or_error(
