@@ -153,7 +153,7 @@ def _run(plan: TransferPlan, output: Path, root: Path | None, device: str, as_js
     results = []
     facts: dict[str, Any] = {"plan": plan.model_dump(), "graphbench_version": __version__, "machine": hardware()}
     facts["identity"] = identity
-    for one in run_transfer(plan, output, root, device, done):
+    for one in run_transfer(plan, output, root, device, done, progress=None):
         results.append(one)
         kept = [other for other in done if other not in results]  # an interruption must not lose them
         facts["results"] = [result.to_dict() for result in (*results, *kept)]

@@ -217,6 +217,7 @@ def run_transfer(
     root: Path | None = None,
     device: str = "auto",
     done: Iterable[Adapted] = (),
+    progress: bool | None = False,
 ) -> Iterator[Adapted]:
     """Yield the adapted models of a plan, as they are trained; finished runs of the same folder are kept.
 
@@ -226,11 +227,13 @@ def run_transfer(
         root: Folder of the datasets; None for the default root.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
         done: Results of the same plan, which are yielded as they are: their runs need not exist any more.
+        progress: Whether the pretraining shows its progress, as for :func:`graphbench.train`; adaptations are short
+            and show none.
 
     Raises:
         GraphBenchError: As :func:`graphbench.train` raises.
     """
-    runs = _Runs(plan, output, root, device)
+    runs = _Runs(plan, output, root, device, progress)
     known = {(one.dataset, one.seed, one.shots, one.start): one for one in done}
     for name in targets_of(plan):
         for seed in plan.seeds:
@@ -256,6 +259,7 @@ class _Runs:
     output: Path
     root: Path | None
     device: str
+    progress: bool | None
 
     def pretrained(self, name: str, seed: int) -> tuple[tuple[str, ...], Path]:
         """Train on all datasets but one, and return their addresses and the folder of the run."""
@@ -263,7 +267,7 @@ class _Runs:
         folder = self.output / "pretrained" / f"{plan.digits(names, seed)}-seed{seed}"
         chosen: Any = names[0] if len(names) == 1 else list(names)
         how: dict[str, Any] = {"steps": plan.pretrain_steps, "seed": seed, "overrides": plan.set, **self._common()}
-        train(chosen, plan.model, output=folder, evaluate="val", **how)
+        train(chosen, plan.model, output=folder, evaluate="val", **{**how, "progress": self.progress})
         return names, folder
 
     def adapted(
