@@ -1,14 +1,18 @@
-"""Write the table of domains into the README: ``python docs/_ext/readme_tables.py``."""
+"""Write the tables of domains and of scores into the README: ``python docs/_ext/readme_tables.py``."""
 
 from __future__ import annotations
 
 from domain_pages import domain_texts, domain_title
-from markdown_text import code, table
+from markdown_text import code, number, table
 from overview_text import by_domain
 from readme_block import README, replaced
 from task_text import task_cards
 
 from graphbench.catalog.names import catalog
+from graphbench.leaderboard import leaderboard_of
+from graphbench.leaderboard.lite import lite_set
+from graphbench.leaderboard.overview import Line, Scored, lines_of
+from graphbench.records.files import load_records
 
 
 def domains_table() -> str:
@@ -22,5 +26,33 @@ def domains_table() -> str:
     return table(["domain", "question", "data", "datasets", "ranked by"], rows)
 
 
+def scores_table() -> str:
+    """Return one line per dataset and protocol of the lite set, with the best score of every kind on the test split."""
+    names = lite_set().datasets
+    records = [record for record in load_records() if record.dataset in names]
+    rows = [_scores(line) for line in lines_of(leaderboard_of(records))]
+    return table(["dataset", "metric", "trivial", "classical", "trained here", "published"], rows, range(2, 6))
+
+
+def _scores(line: Line) -> list[str]:
+    """Return the cells of a line; the best model of the class ``minutes`` is bold if it beats the published score."""
+    row = line.best.get("minutes")
+    ours = f"{number(row.mean)} {code(row.model)}" if row is not None and row.trained else ""
+    if row is not None and line.beats_published(row):
+        ours = f"**{ours}**"
+    printed = _cell(line.published).removesuffix(line.unit.partition(" ")[2]).rstrip()
+    if line.published is not None and line.published.apart:
+        printed = f"({printed})"
+    metric = f"{code(line.metric)} {'↑' if line.higher_is_better else '↓'}"
+    return [code(line.unit), metric, _cell(line.trivial), _cell(line.classical), ours, printed]
+
+
+def _cell(scored: Scored | None) -> str:
+    return "" if scored is None else f"{number(scored.value)} {scored.name}"
+
+
 if __name__ == "__main__":
-    README.write_text(replaced("datasets", domains_table(), README.read_text(encoding="utf-8")), encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+    for name, content in (("datasets", domains_table()), ("scores", scores_table())):
+        text = replaced(name, content, text)
+    README.write_text(text, encoding="utf-8")

@@ -59,8 +59,8 @@ class BestScore:
 
     @property
     def solver(self) -> Reference | None:
-        """The best reference solver on the model's samples, or None if none was measured on them."""
-        return next((r for r in self.references if r.kind == "solver" and not r.apart), None)
+        """The best reference solver or bound on the model's samples, or None if none was measured on them."""
+        return next((r for r in self.references if r.kind in ("solver", "bound") and not r.apart), None)
 
 
 def best(

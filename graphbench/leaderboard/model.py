@@ -154,7 +154,8 @@ class Reference:
     """A score that stands beside the models and is not ranked.
 
     Attributes:
-        kind: ``trivial``; ``rule``: a simple rule that reads the graph as models do; ``solver`` or ``published``.
+        kind: ``trivial``; ``rule``: a simple rule that reads the graph as models do; ``solver``; ``bound``: a
+            solver that is given a part of the answer; or ``published``.
         name: Name of the predictor.
         value: The score.
         std: Standard deviation over seeds, as published; None if none was published.
@@ -165,7 +166,7 @@ class Reference:
         samples: Number of samples behind the score; None for published scores, and if it is unknown.
     """
 
-    kind: Literal["trivial", "rule", "solver", "published"]
+    kind: Literal["trivial", "rule", "solver", "bound", "published"]
     name: str
     value: float
     std: float | None

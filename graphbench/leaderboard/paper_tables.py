@@ -46,7 +46,7 @@ _NO_WIDTH = (
     "an interval of no width says that all runs have the same score on these test samples, "
     "not that no other sample would be missed"
 )
-_KINDS = ("trivial", "rule", "solver", "published")
+_KINDS = ("trivial", "rule", "solver", "bound", "published")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphbench.data.components.domain import rules_of
 from graphbench.evaluation.metrics import METRICS
@@ -72,11 +72,12 @@ def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterat
         rule = rules_of(card).get(floor[0])
         basis = f"a rule that reads the graph{note}" + (f": {rule.description.rstrip('.')}" if rule else "")
         yield Reference("rule", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)
+    task = task_of(card)
+    kind: Literal["solver", "bound"] = "bound" if task.solvers_given else "solver"
     for name, scores in measured.solvers.items():
         if metric in scores:
-            yield Reference(
-                "solver", _in_words(name), scores[metric], None, f"knows the task{note}", not apart, apart, count
-            )
+            basis = f"{task.solver_basis()}{note}"
+            yield Reference(kind, _in_words(name), scores[metric], None, basis, not apart, apart, count)
 
 
 def anchors(card: Card, samples: SampleSet, split: str = TEST) -> tuple[float, float] | None:

@@ -203,7 +203,7 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     def with_time(row: ScoreRow, time: str = ABSENT) -> ScoreRow:
         return replace(row, values=(*row.values, time)) if timed else row
 
-    references = measured_rows(shown.references, names, rules_of(card))
+    references = measured_rows(card, shown.references, names, rules_of(card))
     rows = [with_time(row.apart(shown.reference_note)) for row in references]
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
@@ -215,11 +215,15 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
 
 
 def measured_rows(
-    measured: SplitReferences | None, names: Sequence[str], rules: Mapping[str, Rule] = MappingProxyType({})
+    card: Card,
+    measured: SplitReferences | None,
+    names: Sequence[str],
+    rules: Mapping[str, Rule] = MappingProxyType({}),
 ) -> list[ScoreRow]:
     """Return the scores of the trivial baselines and the reference solvers on a split, one value per metric.
 
     Args:
+        card: The dataset's card.
         measured: The scores; None gives no rows.
         names: The metrics.
         rules: Predictor -> its rule, which the row describes; its kind is ``rule``.
@@ -235,9 +239,10 @@ def measured_rows(
         basis = rules[name].description.rstrip(".") if name in rules else ""
         kind = "rule" if name in rules else "trivial"
         rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), kind, "", values, basis))
+    solver_basis = task_of(card).solver_basis()
     for solver, scores in measured.solvers.items():
         values = tuple(_optional(scores.get(m)) for m in names)
-        rows.append(ScoreRow(_predictor_name(solver), "solver", "", values, "knows the task"))
+        rows.append(ScoreRow(_predictor_name(solver), "solver", "", values, solver_basis))
     return rows
 
 

@@ -70,6 +70,8 @@ class Task(ABC):
         samples: The noun for samples, in the plural.
         floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
+        solvers_given: What :meth:`solvers` are given that models have to predict, in words; empty if the solvers only
+            know the task. No model can do what a solver with a part of the answer does, so its score is a bound.
         several_processes: Whether several processes can share the batches of a training run.
         reads_training: Whether scores refer to facts of the training split, such as the mean cost of an algorithm on
             it; see :meth:`training_facts`.
@@ -92,6 +94,7 @@ class Task(ABC):
     samples: ClassVar[str] = "graphs"
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     follows_rules: ClassVar[bool] = False
+    solvers_given: ClassVar[str] = ""
     several_processes: ClassVar[bool] = True
     reads_training: ClassVar[bool] = False
     validation_seed: ClassVar[int] = 0
@@ -446,6 +449,11 @@ class Task(ABC):
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return reference solver -> metric -> score on some samples, for tasks that know any."""
         return {}
+
+    @classmethod
+    def solver_basis(cls) -> str:
+        """Return in words what the reference solvers of this kind of task know."""
+        return f"is given {cls.solvers_given}" if cls.solvers_given else "knows the task"
 
     def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
         """Return part of some samples -> their numbers, for tasks with evaluators that score parts as well."""

@@ -329,13 +329,20 @@ def scores_of_run(
     batch_size: BatchSize = "auto",
     device: str = "auto",
     progress: bool | None = None,
+    other_data: bool = False,
 ) -> dict[str, SplitScores]:
-    """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`."""
+    """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`.
+
+    Args:
+        path: As for :func:`evaluate_run`, and so are the further arguments.
+        other_data: Whether the data are meant to be others than those of the training, so that no warning says so.
+    """
     by_dataset: dict[str, SplitScores] = {}
     for run, dataset in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
         scores = by_dataset.setdefault(dataset.card.address, {})
         chosen = run.splits(dataset, splits) if data is None else choose_splits(dataset, splits)
-        _warn_of_other_data(run, dataset.card, {split.data_fingerprint for split in chosen.values()})
+        if not other_data:
+            _warn_of_other_data(run, dataset.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card, dataset)
             scores |= run.learner.score(task, dataset.card.address, split, name, batch_size, progress)

@@ -32,7 +32,7 @@ from graphbench.models.transfer import require_part_kinds
 from graphbench.records.classes import core_seconds
 from graphbench.records.record import RunRecord
 from graphbench.training.config import RunConfig, load_config
-from graphbench.training.evaluate import evaluate_run
+from graphbench.training.evaluate import scores_of_run
 from graphbench.training.folders import run_name
 from graphbench.training.run import train
 
@@ -300,7 +300,8 @@ class _Runs:
         if note:
             return Adapted(name, 0, seed, "pretrained", names, scores, None, note=note, metric=metric)
         try:
-            split_scores = evaluate_run(folder, list(self.plan.evaluate), data=data, device=self.device, progress=False)
+            how: dict[str, Any] = {"data": data, "device": self.device, "progress": False, "other_data": True}
+            (split_scores,) = scores_of_run(folder, list(self.plan.evaluate), **how).values()
             scores = {split: float(score.primary) for split, score in split_scores.items()}
         except (CheckpointError, ConfigError) as error:
             logger.info("%s", error)

@@ -82,10 +82,19 @@ def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind(c
         assert sign * line.best["open"].mean == max(sign * row.mean for row in ranked)
         assert line.curve == tuple(sorted(line.curve)) and len(dict(line.curve)) == len(line.curve)
     kinds = {r.kind for board in boards for r in board.references}
-    assert kinds == {"trivial", "rule", "solver", "published"}
+    assert kinds == {"trivial", "rule", "solver", "bound", "published"}
     mst = lines[ID]
     assert mst.classical.name == "structural" and mst.trivial.value < mst.classical.value
     assert sparkline(mst).words.startswith(f"{mst.curve[0][1]:.4f} at 128")
+
+
+def test_a_reference_that_is_given_a_part_of_the_answer_is_no_classical_method(committed_board):
+    lines = {line.unit: line for line in lines_of(committed_board)}
+    for unit, name in (("weather/sim_t21", "persistence 6h"), ("sat/small:select", "virtual best")):
+        board = next(b for b in committed_board.boards if b.unit == unit and b.split == "test" and b.main)
+        bound = next(r for r in board.references if r.name == name)
+        assert bound.kind == "bound" and "is given the" in bound.basis
+        assert lines[unit].classical is None or lines[unit].classical.name != name
 
 
 def test_curves_are_drawn_in_their_order():

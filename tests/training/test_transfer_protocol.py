@@ -69,12 +69,13 @@ def test_other_outputs_cannot_be_scored_without_adaptation(results):
     assert "no encoders and decoders" in found[0].note
 
 
-def test_the_same_task_is_scored_without_adaptation(results):
+def test_the_same_task_is_scored_without_adaptation(results, caplog):
     _, folder = results
     plan = _plan(pretrain=("bridges_easy",), adapt=("bridges_medium",), shots=(0,))
     (only,) = run_transfer(plan, folder / "other", folder / "data")
     assert 0 <= only.scores["test"] <= 1
     assert not only.note
+    assert not caplog.records, "data of another dataset are what the protocol asks for"
 
 
 def test_finished_runs_are_kept(results, monkeypatch):

@@ -86,6 +86,7 @@ class ForecastTask(Task):
         "persistence of the state, the training climatology, and linear regression of "
         "every channel on itself and its neighbours"
     )
+    solvers_given: ClassVar[str] = "the state of the last step before the target"
     reads_training: ClassVar[bool] = True
     timing: ClassVar[tuple[int, int, int]] = (8, 16, 3)
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")

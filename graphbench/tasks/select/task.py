@@ -101,6 +101,7 @@ class SelectTask(Task):
     train_options: SelectTrainOptions
     samples: ClassVar[str] = "instances"
     floor_predictors: ClassVar[str] = "selectors that see the training costs only"
+    solvers_given: ClassVar[str] = "the cost of every algorithm"
     reads_training: ClassVar[bool] = True
 
     def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:

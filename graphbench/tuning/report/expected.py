@@ -126,7 +126,7 @@ def expected_grid(history: History, best: Trial, expected_scores: Expected) -> G
     note = ""
     if measured is not None and expected_scores.references is None:
         note = f"on {samples_text(measured.samples, task_of(expected_scores.card).samples, expected_scores.samples)}"
-    expected = [row.apart(note) for row in measured_rows(measured, names)]
+    expected = [row.apart(note) for row in measured_rows(expected_scores.card, measured, names)]
     rows += _cells(published_rows(expected_scores.published, names), "test") + _cells(expected, expected_scores.split)
     return Grid(("predictor", "kind", metric_head(expected_scores.metric), "split", "basis"), tuple(rows))
 
