@@ -333,9 +333,7 @@ def scores_of_run(
 ) -> dict[str, SplitScores]:
     """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`.
 
-    Args:
-        path: As for :func:`evaluate_run`, and so are the further arguments.
-        other_data: Whether the data are meant to be others than those of the training, so that no warning says so.
+    With ``other_data`` the data are meant to be others than those of the training, so no warning says so.
     """
     by_dataset: dict[str, SplitScores] = {}
     for run, dataset in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
