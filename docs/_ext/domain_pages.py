@@ -26,7 +26,7 @@ KINDS = {"trivial": "trivial", "best run": "recorded", "reference": "solver", "p
 MEANINGS = {
     "trivial": "the best predictor that has learned nothing",
     "best run": "the best mean over seeds among the records of this project",
-    "reference": "the best solver that knows the task",
+    "reference": "the best solver that knows the task or is given a part of the answer",
     "published": "the best score that a paper prints for the dataset, where the question is the same",
 }
 _NOTES = {"minutes": " *minutes*", "paper": " *paper*", "open": ""}

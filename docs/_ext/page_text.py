@@ -355,8 +355,8 @@ def _findings(card: Card) -> list[str]:
 
 
 def _solvers(card: Card) -> str:
-    given = f"are given {given}" if (given := task_class(card.task.type).solvers_given) else "know the task"
-    note = f"Scores of solvers that {given}, in {code(card.metrics.primary)}: what can be reached, and how."
+    basis = task_class(card.task.type).solver_basis()
+    note = f"Scores in {code(card.metrics.primary)} of solvers, each of which {basis}: what can be reached, and how."
     return f"{note}\n\n" + _scores_table(card, card.solvers, "solver")
 
 

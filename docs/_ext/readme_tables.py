@@ -31,20 +31,20 @@ def scores_table() -> str:
     names = lite_set().datasets
     records = [record for record in load_records() if record.dataset in names]
     rows = [_scores(line) for line in lines_of(leaderboard_of(records))]
-    return table(["dataset", "metric", "trivial", "classical", "trained here", "published"], rows, range(2, 6))
+    return table(["dataset", "metric", "trivial", "classical", "trained here", "seeds", "published"], rows, range(2, 7))
 
 
 def _scores(line: Line) -> list[str]:
     """Return the cells of a line; the best model of the class ``minutes`` is bold if it beats the published score."""
-    row = line.best.get("minutes")
-    ours = f"{number(row.mean)} {code(row.model)}" if row is not None and row.trained else ""
-    if row is not None and line.beats_published(row):
-        ours = f"**{ours}**"
+    row, ours, seeds = line.best.get("minutes"), "", ""
+    if row is not None and row.trained:
+        ours, seeds = f"{number(row.mean)} {code(row.model)}", str(len(row.seeds))
+        ours = f"**{ours}**" if line.beats_published(row) else ours
     printed = _cell(line.published).removesuffix(line.unit.partition(" ")[2]).rstrip()
     if line.published is not None and line.published.apart:
         printed = f"({printed})"
     metric = f"{code(line.metric)} {'↑' if line.higher_is_better else '↓'}"
-    return [code(line.unit), metric, _cell(line.trivial), _cell(line.classical), ours, printed]
+    return [code(line.unit), metric, _cell(line.trivial), _cell(line.classical), ours, seeds, printed]
 
 
 def _cell(scored: Scored | None) -> str:

@@ -27,7 +27,7 @@ class Mark:
     Attributes:
         kind: ``trivial``, the best predictor that has learned nothing; ``rule``, the best simple rule that reads the
             graph; ``search``, the best record of a rule, search or solver; ``recorded``, the best mean over seeds among
-            the records of trained models; ``solver``, the best solver that knows the task; or ``published``, the best
+            the records of trained models; ``solver``, the best reference solver; or ``published``, the best
             score that a paper prints, where the question is the same.
         name: Name of the predictor or model.
         value: The score.

@@ -267,7 +267,7 @@ class _Runs:
         folder = self.output / "pretrained" / f"{plan.digits(names, seed)}-seed{seed}"
         chosen: Any = names[0] if len(names) == 1 else list(names)
         how: dict[str, Any] = {"steps": plan.pretrain_steps, "seed": seed, "overrides": plan.set, **self._common()}
-        train(chosen, plan.model, output=folder, evaluate="val", **{**how, "progress": self.progress})
+        train(chosen, plan.model, output=folder, evaluate="val", progress=self.progress, **how)
         return names, folder
 
     def adapted(
@@ -283,7 +283,9 @@ class _Runs:
         if begun:
             how |= {"init_from": pretrained, "freeze": plan.freeze}
         model = plan.adapt_model or plan.model
-        record: RunRecord = train(name, model, output=folder, evaluate=list(plan.evaluate), **how).record
+        record: RunRecord = train(
+            name, model, output=folder, evaluate=list(plan.evaluate), progress=False, **how
+        ).record
         metric = find_card(name).metrics.primary
         scores = {split: float(values[metric]) for split, values in record.scores.items() if metric in values}
         sources, where = names if begun else (), folder.relative_to(self.output).as_posix()
@@ -311,7 +313,7 @@ class _Runs:
     def _common(self) -> dict[str, Any]:
         plan = self.plan
         limits = {"limit": plan.limit, "val_limit": plan.val_limit, "eval_limit": plan.eval_limit}
-        return {**limits, "root": self.root, "device": self.device, "progress": False}
+        return {**limits, "root": self.root, "device": self.device}
 
 
 def _why_no_score(name: str, sources: Sequence[str]) -> str:
