@@ -7,7 +7,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs-installed
 HTML   := docs/_build/html
-FAST   := -m 'not slow' -n 2 --dist loadscope --no-loadscope-reorder  # files in the order of their names: the longest test is not the last
+TESTS  ?= not slow and not thorough
+FAST   = -m '$(TESTS)' -n 2 --dist loadscope --no-loadscope-reorder  # files in the order of their names: the longest test is not the last
 
 DEMO        ?= demo
 DEMO_STEPS  ?= 400
@@ -52,6 +53,7 @@ test-all: lint docs browser bounds
 	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q
 
 # the tests that run kernels, compiled with checks of array bounds, in a cache of their own (6 minutes on 2 fast cores)
+bounds: TESTS = not slow
 bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath build/bounds) $(BIN)/python -m pytest $(FAST) \
 	  --timeout 1800 -q tests/data tests/domains tests/models tests/tasks tests/training

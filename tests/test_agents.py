@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from .warm import run_python
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,6 +17,7 @@ PAGE = ROOT / "AGENTS.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_every_program_and_command_runs(tmp_path: Path) -> None:
     environment = {
         **os.environ,

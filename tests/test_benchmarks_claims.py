@@ -69,6 +69,7 @@ def test_texts_are_filled_in_from_results(name):
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.thorough
 def test_quick_checks_hold_and_find_what_is_committed(name):
     found = running.run_row(ROWS[name])
     if found["status"] == "skipped":
@@ -272,6 +273,7 @@ RULE_ROWS = [name for name, row in ROWS.items() if row.check == "structural_rule
 
 
 @pytest.mark.parametrize("name", RULE_ROWS)
+@pytest.mark.thorough
 def test_scores_of_rules_and_what_they_beat_are_refused_where_altered(name):
     arguments = ROWS[name].arguments
     stated, beats = arguments["stated"], arguments["beats"]

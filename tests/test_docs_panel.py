@@ -46,6 +46,7 @@ def test_the_shown_lines_are_the_first_choices():
 
 
 @pytest.mark.parametrize("language", sorted(code_panel.TEMPLATES))
+@pytest.mark.thorough
 def test_the_lines_run(language, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRAPHBENCH_ROOT", str(tmp_path / "data"))

@@ -269,6 +269,7 @@ print(int(run(3)))
 
 
 @pytest.mark.parametrize("called_before", [False, True])
+@pytest.mark.thorough
 def test_constants_that_a_process_replaces_stay_in_the_process(tmp_path, called_before):
     write_module(tmp_path / "shelf" / "replaced.py", "K = 1000\n@kernel\ndef f(x):\n    return x + K")
     write_module(
@@ -339,6 +340,7 @@ def called_by(function: Any) -> set[Any]:
     return {thing for thing in functions if not thing.__module__.startswith(("numba.", "numpy"))}
 
 
+@pytest.mark.thorough
 def test_the_stamp_of_every_kernel_covers_every_function_that_it_calls():
     kernels_of_package = all_kernels()
     assert len(kernels_of_package) > 500

@@ -169,6 +169,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.thorough
 def test_installed_wheel_lists_all_datasets(wheel: Path, tmp_path: Path, output_of: Output, run_script: Start) -> None:
     home = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--target", str(home)]

@@ -210,6 +210,7 @@ def test_importing_the_package_loads_no_plugin(package):
     assert run(package, code, "toys_benchmark")[0].split() == ["False", "True"]
 
 
+@pytest.mark.thorough
 def test_the_command_line_generates_with_worker_processes(package, tmp_path):
     words = ("generate", "toys/paths", "--root", str(tmp_path), "--json", "--splits", "train")
     found = [json.loads(command(package, *words, "--workers", number)[0]) for number in ("2", "1")]

@@ -141,6 +141,7 @@ def hash_of(card: Card, samples: Samples) -> str:
     return first_graphs_hash(card.graph_schema, arrays, len(samples))
 
 
+@pytest.mark.thorough
 def test_meanings_change_no_content_hash_and_are_not_measured() -> None:
     card = graphbench.card("mst_easy")
     plain = without_meanings(card)

@@ -179,6 +179,7 @@ def test_output_in_a_small_alphabet(encoding, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
+@pytest.mark.thorough
 def test_an_interrupt_says_how_to_go_on_and_goes_on(workers, tmp_path):
     arguments = [*COMMAND, "generate", "max_clique_medium", "--splits", "test", "--limit", "240", "--workers", workers]
     process = subprocess.Popen(

@@ -63,7 +63,16 @@ def folder(truth, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", ["mst_gin", "clrs_bfs_mpnn", "clutrr_gat", "co_mis", "clrs_text_bfs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mst_gin",
+        *(
+            pytest.param(name, marks=pytest.mark.thorough)
+            for name in ("clrs_bfs_mpnn", "clutrr_gat", "co_mis", "clrs_text_bfs")
+        ),
+    ],
+)
 def test_what_predict_writes_scores_as_the_run_does(name, tmp_path, root, capsys):
     shutil.copytree(RUNS / name, tmp_path / "run")
     record = json.loads((tmp_path / "run" / "record.json").read_text())

@@ -146,6 +146,7 @@ def test_words_are_for_classes_that_have_names(words, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["mis", "coloring"])
+@pytest.mark.thorough
 def test_solutions_and_scores_of_graphs_are_scored(task, tmp_path):
     address, options = f"co/ba_small:{task}", {"root": tmp_path, "limit": 3}
     test = graphbench.Loader(address, workers=1, **options).load(())["test"]

@@ -57,6 +57,7 @@ def facts(folder):
     return [{key: trial[key] for key in FACTS} for trial in trials]
 
 
+@pytest.mark.thorough
 def test_a_search_from_the_command_to_the_trained_incumbent(tune, tmp_path):
     found = json.loads(run(tune("--method", "hyperband", "--json")).stdout)
     result = json.loads((tmp_path / "run" / "result.json").read_text())

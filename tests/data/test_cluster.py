@@ -65,6 +65,7 @@ def test_threads_of_one_worker_write_the_same_bytes_and_are_reported(
     assert re.search("the Dask worker .* has 4 threads: one per worker is faster", caplog.text)
 
 
+@pytest.mark.thorough
 def test_the_folder_may_be_given_relative_to_this_process(
     watched_card: Card,
     undisturbed: dict[str, Any],

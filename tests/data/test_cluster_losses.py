@@ -27,6 +27,7 @@ Facts = Callable[[Path], dict[str, Any]]
 StartBuild = Callable[[Path, Any], Future[Path]]
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_within_a_shard_costs_a_retry_and_nothing_else(
     undisturbed: dict[str, Any],
     address: str,

@@ -439,6 +439,7 @@ def test_a_fault_in_a_later_shard_is_reported_with_its_samples(
         ensure_split(make_card(30), "train", tmp_path, executor=executor, shard_size=8)
 
 
+@pytest.mark.thorough
 def test_a_split_may_have_more_shards_than_a_process_may_open_files(tmp_path: Path, facts_of: Facts) -> None:
     code = """
 import resource, sys

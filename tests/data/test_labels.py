@@ -111,6 +111,7 @@ def test_labels_are_solutions_of_the_stored_graphs(card: Card, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("workers", "shard_size"), [(1, 7), (2, 9), (2, None)])
+@pytest.mark.thorough
 def test_bytes_depend_neither_on_workers_nor_on_shards(
     card: Card, tmp_path: Path, workers: int, shard_size: int | None
 ) -> None:
@@ -119,6 +120,7 @@ def test_bytes_depend_neither_on_workers_nor_on_shards(
     assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.thorough
 def test_a_cluster_finds_the_same_labels(card: Card, tmp_path: Path, address: str) -> None:
     pytest.importorskip("distributed")
     one = labels_of(card, ensure_split(card, "train", tmp_path / "one", workers=1))[0]

@@ -43,6 +43,7 @@ def test_the_reference_s_algorithms_have_a_constant_order():
 
 
 @pytest.mark.parametrize("name", sorted(CONSTANT))
+@pytest.mark.thorough
 def test_the_order_becomes_an_input(name):
     about, batch = batch_of(name)
     changed = CONSTANT_ORDER.batch(batch)

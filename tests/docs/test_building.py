@@ -159,6 +159,7 @@ def families_of(domain):
 
 
 @pytest.mark.parametrize("domain", sorted({card.domain for card in names.catalog().cards.values()}))
+@pytest.mark.thorough
 def test_the_page_of_a_domain_holds_its_datasets_once_in_tree_and_tables(domain):
     families = families_of(domain)
     text = domain_pages.domain_page(domain, families)

@@ -26,6 +26,7 @@ def test_every_configuration_has_a_space_and_one_is_the_default():
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.thorough
 def test_every_configuration_learns_and_every_space_gives_valid_runs(toy, model, tmp_path):
     file = load_tuning_file(model, "mine")
     assert (file.domain, file.model, file.trials >= 50) == ("mine", model, True)

@@ -47,6 +47,7 @@ parquet = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pip install '
 
 
 @pytest.mark.parametrize("domain", sorted({card.domain for card in catalog().cards.values()}))
+@pytest.mark.thorough
 def test_the_metadata_of_every_card_are_valid(domain, tmp_path):
     for card in (card for card in catalog().cards.values() if card.domain == domain):
         files = [HubFile(f"data/{name}.parquet", name, spec.count, 1, "0" * 64) for name, spec in card.splits.items()]

@@ -71,6 +71,7 @@ def test_a_small_difference_is_a_small_step_of_the_picture():
     assert 0 <= height(0.9994, 0.9988) < 1 < height(0.9, 0.85) < 10 < height(0.9, 0.5)
 
 
+@pytest.mark.thorough
 def test_every_committed_dataset_has_a_line_whose_best_is_the_best_of_its_kind(committed_board):
     lines = {line.unit: line for line in lines_of(committed_board)}
     boards = [b for b in committed_board.boards if b.split == "test" and b.main and b.budget_class == "open"]

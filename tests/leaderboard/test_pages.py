@@ -141,6 +141,7 @@ def test_outputs_that_are_no_leaderboard(tmp_path):
         build_leaderboard([], tmp_path / "file" / "deeper")
 
 
+@pytest.mark.thorough
 def test_the_best_score_of_every_committed_dataset():
     found, stored = best(), load_records()
     assert found.keys() == {record.dataset for record in stored}
@@ -192,6 +193,7 @@ def test_references_that_are_not_comparable_are_listed_and_not_drawn(committed_b
     assert [mark is None for mark in scale.marks] == [not r.comparable for r in board.references]
 
 
+@pytest.mark.thorough
 def test_the_pages_of_the_committed_records(committed_board, tmp_path):
     stored = load_records()
     paths = build_leaderboard(stored, tmp_path, ("html",))

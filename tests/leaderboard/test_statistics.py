@@ -258,6 +258,7 @@ def separations(samples):
 
 @settings(max_examples=150, deadline=None)
 @given(tables(), st.data())
+@pytest.mark.thorough
 def test_removing_runs_never_makes_a_difference_significant(samples, data):
     """Neither between two models alone, nor in a table whose ranked models stay the same."""
     fewer = []

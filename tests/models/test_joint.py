@@ -146,6 +146,7 @@ def test_what_joint_graph_models_refuse() -> None:
 
 
 @pytest.mark.parametrize("processor", [*DENSE, *SPARSE])
+@pytest.mark.thorough
 def test_traces_and_single_answers_share_a_processor(processor: str) -> None:
     tasks = {BFS: TaskFeatures.of(card(BFS)), **GRAPH_TASKS}
     model = recurrent(tasks, processor=processor)

@@ -74,6 +74,7 @@ def test_the_loss_is_that_of_one_token_after_the_other():
         assert value.item() == pytest.approx(np.mean(terms), rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_written_together_or_alone_the_tokens_are_those_of_the_whole_sequence():
     batch = batch_of([(6, 1), (3, 1), (7, 2), (5, 1)])
     model = model_of(temperature=1.0).eval()

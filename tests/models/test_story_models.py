@@ -149,6 +149,7 @@ def test_dropout_is_of_training_alone() -> None:
 @pytest.mark.parametrize(
     "name", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in READING]
 )
+@pytest.mark.thorough
 def test_32_stories_are_learned(name: str) -> None:
     batch = batch_of(puzzles(32))
     model = story_model(batch, **{"hidden": 32, "embedding": 32, "decoder_hidden": 64, **MODELS[name]})

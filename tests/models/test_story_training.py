@@ -52,6 +52,7 @@ def test_a_run_can_be_evaluated_from_its_folder(toys: Splits, tmp_path: Path, en
     torch.testing.assert_close(model(batch)["answer"], result.model(batch)["answer"])
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_ends_with_the_same_bits(toys: Splits, tmp_path: Path) -> None:
     path, longer = tiny(tmp_path), ["training.schedule_steps=6"]
     whole = train(data=toys, model=path, output=tmp_path / "whole", evaluate=(), overrides=longer)

@@ -122,6 +122,7 @@ def test_every_step_asks_for_other_links_with_new_negatives(groups):
     assert not joined & set(map(tuple, first.pair_index.T.tolist()))
 
 
+@pytest.mark.thorough
 def test_the_dot_product_learns_groups_that_no_heuristic_sees(groups, own):
     result = graphbench.train(
         "mine/blocks", "gin_small", steps=40, output=own / "run", evaluate=["test"], progress=False
@@ -187,6 +188,7 @@ def test_models_that_read_scores_of_pairs_agree_prepared_or_not_and_in_any_batch
     assert "pair_scores" not in plain.model_dump()
 
 
+@pytest.mark.thorough
 def test_scores_of_pairs_help_where_nodes_have_no_features(own):
     made = graphbench.from_pyg(
         "mine/bare", [blocks(i) for i in range(60)], task="link", inputs=[], negatives={"uniform": 12}, progress=False

@@ -193,6 +193,7 @@ def test_the_loss_is_that_of_the_paper_in_units_of_the_mean_training_cost(select
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.thorough
 def test_a_forest_is_trained_recorded_scored_again_and_reported(select_data, tmp_path, method):
     data = select_data()
     result = run(data, FOREST.format(method=method), tmp_path / method)

@@ -45,6 +45,7 @@ def require(row: dict[str, Any]) -> None:
         assert row["blocking_copies"] == 0, name
 
 
+@pytest.mark.thorough
 def test_a_model_computes_the_same_on_a_gpu_without_waiting_for_it(tmp_path: Path) -> None:
     (row,) = checked(tmp_path, "algoreas/gin_small=algoreas/mst_easy")
     require(row)
@@ -65,6 +66,7 @@ print("copied")
 """
 
 
+@pytest.mark.thorough
 def test_tensors_that_repeat_their_numbers_are_copied_to_a_gpu() -> None:
     """Positions of texts are one row for all texts, which pinned memory cannot hold as it is."""
     done = subprocess.run([sys.executable, "-c", REPEATED], cwd=ROOT, capture_output=True, text=True)

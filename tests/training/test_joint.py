@@ -117,6 +117,7 @@ def test_weights_for_other_datasets_are_refused(root, tmp_path):
 
 
 @pytest.mark.parametrize("mixture", [None, {"clrs/bfs": 1, "clrs/minimum": 2.5}])
+@pytest.mark.thorough
 def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path, monkeypatch, mixture):
     options = {"mixture": mixture, "overrides": {"training.schedule_steps": 8, "training.eval_at": [3, 5]}}
     whole = run(root, tmp_path / "whole", **options)

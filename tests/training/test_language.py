@@ -91,6 +91,7 @@ def weights(folder, file="checkpoint"):
         ({"positions": "learned"}, 250),
     ],
 )
+@pytest.mark.thorough
 def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, tmp_path):
     texts._opened["val"] = texts.train  # what is selected on is what is learned
     overrides = {f"model.{key}": value for key, value in changes.items()}
@@ -110,6 +111,7 @@ def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, t
     assert [answer.output for answer in answers] == [reference.rstrip("\n") for reference in samples.references]
 
 
+@pytest.mark.thorough
 def test_final_answers_are_learned_without_their_traces(texts, tiny, tmp_path):
     texts._opened["val"] = texts.train
     overrides = {"training.task.answers": "final"}

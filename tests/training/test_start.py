@@ -82,6 +82,7 @@ def test_algorithms_and_joint_models_share_processors(root, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(mine.module.parameters(), theirs.module.parameters(), strict=True))
 
 
+@pytest.mark.thorough
 def test_models_of_graphs_and_of_trajectories_share_the_layer_of_pairs(root, tmp_path):
     options = {"closure": 0, "triangle": 4, "minima": 0.0, "pools": ["max"]}
     small = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4, "training.lr": 1e-30}

@@ -87,6 +87,7 @@ def test_wrong_names_are_errors_before_anything_is_trained(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_finished_runs_are_kept_and_a_further_model_is_trained_alone(run, tmp_path):
     code, told = run(*WORDS, "--model", "gin_small", "--seed", 0, "--cell", 0)
     assert code == 0 and "gin_small on algoreas/bridges_easy, seed 0" in told.out

@@ -62,6 +62,7 @@ def test_a_finished_run_keeps_its_scores_until_it_is_trained_anew(root, tmp_path
     assert list(train(root, tmp_path, evaluate="n32", resume=False).record.scores) == ["n32"]
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path):
     for model in ("mpnn_small", "mpnn_generalist"):
         options = {**TINY, "training.schedule_steps": 8, "model.hint_teacher_forcing": 0.5}
@@ -105,6 +106,7 @@ def test_several_algorithms_share_one_model(both):
     assert alone.config_hash != one.record.config_hash
 
 
+@pytest.mark.thorough
 def test_a_run_on_several_algorithms_is_scored_again_alike(both, root):
     folder = both["clrs/bfs"].path
     again = evaluate_run(folder, ("val", "test"), root=root, limit=16, progress=False)

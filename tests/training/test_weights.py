@@ -220,6 +220,7 @@ def test_a_row_has_one_file(finished, root, tmp_path):
     assert len(weights_files(tmp_path / "weights")) == 1
 
 
+@pytest.mark.thorough
 def test_a_model_of_one_dataset_and_one_of_several_share_no_row(finished, tmp_path):
     for kind, datasets in (("several", ("clrs/bfs",)), ("graph", ("algoreas/bridges_easy", "algoreas/mst_easy"))):
         run = finished(kind)

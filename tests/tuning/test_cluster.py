@@ -76,6 +76,7 @@ def _is_alive(process_id: int) -> bool:
         return False
 
 
+@pytest.mark.thorough
 def test_a_search_on_a_cluster_uses_all_its_workers_and_leaves_the_client_open(client: Any, tmp_path: Path) -> None:
     run = settings(tmp_path / "far", method="hyperband", trials=40)
     best = Optimizer(run | {"cluster": client}, continuing(0.02)).optimize(report=False)

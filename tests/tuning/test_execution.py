@@ -109,6 +109,7 @@ def test_whatever_is_raised_ends_one_trial_and_not_the_worker(start: Start, tmp_
     assert "SystemExit: 3" in (tmp_path / LOGS / "worker-0.log").read_text()
 
 
+@pytest.mark.thorough
 def test_a_trial_beyond_its_time_is_killed_with_all_it_started_and_no_other(start: Start, tmp_path: Path) -> None:
     def train(config: dict[str, Any], seed: int, budget: int) -> float:
         if config["slow"]:

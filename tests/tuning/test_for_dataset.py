@@ -147,6 +147,7 @@ def test_a_space_without_the_keys_of_the_model_is_refused_before_a_trial(tmp_pat
     assert not list(tmp_path.rglob("*.h5"))
 
 
+@pytest.mark.thorough
 def test_the_search_ends_with_the_score_and_the_model_of_its_best_configuration(tmp_path):
     small = {"model.hidden": 16, "model.layers": 1, "training.batch_size": 16}
     settings = {"space": SPACE, "min_budget": 4, "max_budget": 12, "method": "hyperband", "trials": 6}
@@ -196,6 +197,7 @@ def test_trials_are_not_kept_where_their_scores_have_another_meaning(tmp_path, m
     assert kept.trials == before and "module own/net.py changed" in caplog.text
 
 
+@pytest.mark.thorough
 def test_code_may_be_mended_before_a_trial_has_succeeded(tmp_path):
     script = tmp_path / "script.py"
     words = f"""

@@ -125,6 +125,7 @@ def test_a_smaller_budget_than_was_trained_is_read_off_and_trains_nothing(make, 
 
 
 @pytest.mark.parametrize(("stop", "step"), [("interrupt", 17), ("crash", 17), ("crash", 10)])
+@pytest.mark.thorough
 def test_a_trial_that_was_cut_short_is_continued_to_the_same_bits(make, tmp_path, monkeypatch, stop, step):
     method = make(budgets=(9, 27, 54))
     whole = promoted(method, tmp_path / "whole")

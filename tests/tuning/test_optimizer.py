@@ -286,6 +286,7 @@ def test_a_run_in_which_nothing_succeeds_says_why(tmp_path: Path) -> None:
     assert result["incumbent"] is None and result["default"] is None
 
 
+@pytest.mark.thorough
 def test_all_kinds_of_failure_leave_the_run_going(tmp_path: Path) -> None:
     def train(config: dict[str, Any], seed: int, budget: int) -> float:
         if config["how"] == "raise":
@@ -379,6 +380,7 @@ def test_time_runs_over_restarts_and_cuts_trials_that_run(tmp_path: Path) -> Non
     assert [trial.number for trial in more.trials] == list(range(len(more.trials)))
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_keeps_the_checkpoints_that_are_needed(tmp_path: Path) -> None:
     whole = _optimize(tmp_path / "whole", trials=45)
     output = tmp_path / "cut"

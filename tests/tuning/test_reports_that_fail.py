@@ -85,6 +85,7 @@ def test_the_report_of_a_constant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("step", "error", "text"), [(s, *e) for s, e in zip(STEPS, ERRORS * 2, strict=True)])
+@pytest.mark.thorough
 def test_a_report_that_fails_costs_no_result(
     step: str,
     error: Exception,

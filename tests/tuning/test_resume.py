@@ -49,6 +49,7 @@ def _cut(folder: Path, lines: int) -> None:
     ("method", "capacity"),
     [RUNS[0], *(pytest.param(*run, marks=pytest.mark.slow) for run in RUNS[1:])],
 )
+@pytest.mark.thorough
 def test_a_run_cut_anywhere_ends_as_an_undisturbed_one(tmp_path: Path, method: Method, capacity: int) -> None:
     whole = essence(_go_on(tmp_path / "whole", method, capacity=capacity))
     content = (tmp_path / "whole" / JOURNAL).read_bytes().splitlines(keepends=True)
@@ -242,6 +243,7 @@ def test_a_run_killed_ten_times_has_the_trials_of_an_undisturbed_one(tmp_path: P
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.thorough
 def test_ctrl_c_ends_promptly_and_the_run_can_go_on(tmp_path: Path, number: signal.Signals) -> None:
     output, script = tmp_path / "run", _script(tmp_path)
     process = _start(script, output, "random", 4000, 2)

@@ -118,6 +118,7 @@ def test_failed_configurations_are_never_promoted(method: Method) -> None:
     assert all(Counter(t.config_id for t in trials)[config_id] == 1 for config_id in failed)
 
 
+@pytest.mark.thorough
 def test_a_search_in_which_everything_fails_goes_on_with_new_configurations() -> None:
     trials = run_search(_search("smac"), 50, lambda config, budget: math.nan)
     assert len(trials) == 50
@@ -269,6 +270,7 @@ def test_a_search_is_silent_writes_nothing_and_leaves_the_space_alone(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_one_rung_is_plain_model_based_search() -> None:
     trials = run_search(_search("smac", rungs=(10,)), 25)
     assert {trial.budget for trial in trials} == {10}

@@ -68,11 +68,13 @@ def assert_as_listed(num_nodes, edges):
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(1, 14), st.floats(0.0, 1.0), st.integers(0, 10**6))
+@pytest.mark.thorough
 def test_members_and_counts_are_those_of_all_maximum_cliques(random_edges, num_nodes, p, seed):
     assert_as_listed(num_nodes, random_edges(num_nodes, p, seed))
 
 
 @pytest.mark.parametrize(("num_nodes", "p"), [(40, 0.3), (40, 0.75), (63, 0.6), (64, 0.6), (65, 0.6), (110, 0.4)])
+@pytest.mark.thorough
 def test_members_equal_networkx_on_larger_graphs(random_edges, num_nodes, p):
     for seed in range(4):
         assert_as_listed(num_nodes, random_edges(num_nodes, p, seed))

@@ -89,6 +89,7 @@ def test_both_searches_agree_where_listing_all_cliques_takes_too_long(random_edg
 
 
 @pytest.mark.parametrize(("parts", "width"), [(5, 3), (12, 4), (30, 3), (60, 2), (33, 5)])
+@pytest.mark.thorough
 def test_complete_multipartite_graph_takes_the_smallest_node_of_each_part(parts, width):
     # width ** parts maximum cliques: ties everywhere.
     num_nodes = parts * width
@@ -125,6 +126,7 @@ def test_size_does_not_depend_on_names(random_edges, num_nodes, p, seed):
     assert moved <= sorted(name[found].tolist())
 
 
+@pytest.mark.thorough
 def test_dense_graphs_of_the_test_split_are_proved(random_edges):
     for p, seed in itertools.product((0.75, 0.9), range(6)):
         edges = random_edges(128, p, seed)

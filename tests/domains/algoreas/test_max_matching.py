@@ -43,6 +43,7 @@ def best_weight(num_nodes, edges, weight):
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1, 9), st.floats(0.2, 1.0), st.integers(0, 10**6), st.sampled_from([1, 2, 4, 10, 10**7]))
+@pytest.mark.thorough
 def test_no_matching_is_heavier(random_edges, num_nodes, p, seed, largest):
     edges = random_edges(num_nodes, p, seed)
     weight = np.random.default_rng(seed).integers(-1, largest + 1, len(edges))
@@ -52,6 +53,7 @@ def test_no_matching_is_heavier(random_edges, num_nodes, p, seed, largest):
 
 @pytest.mark.parametrize("largest", [2, 5, 20, 10**7])
 @pytest.mark.parametrize("p", [0.07, 0.3, 1.0])
+@pytest.mark.thorough
 def test_weight_equals_networkx_with_many_ties(random_edges, p, largest):
     for seed in range(6):
         edges = random_edges(40, p, seed)

@@ -33,6 +33,7 @@ def test_every_stored_circuit_computes_its_truth_table():
         assert circuit.num_dead == circuit.num_duplicates == 0
 
 
+@pytest.mark.thorough
 def test_the_first_functions_of_the_scored_splits_are_known():
     card = graphbench.card("chip_design/aig")
     for split in ("val", "test", *card.ood):
@@ -41,6 +42,7 @@ def test_the_first_functions_of_the_scored_splits_are_known():
         assert (known <= circuits_of(samples).num_ands).all(), split
 
 
+@pytest.mark.thorough
 def test_smaller_circuits_alone_replace_others(drawn, tmp_path):
     tables, circuits = drawn
     best = BestKnown({}).improved(tables[:3], [longer(circuit) for circuit in circuits[:3]])

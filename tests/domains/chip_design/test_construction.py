@@ -42,6 +42,7 @@ def built_at_random(given_tables, seed):
     st.sampled_from([0.0, 0.05, 0.5, 0.9]),
     st.integers(0, 10**6),
 )
+@pytest.mark.thorough
 def test_any_choices_end_in_a_circuit_that_computes_the_table(shapes, ones, seed):
     given_tables = tables(seed, shapes, ones)
     for circuit, table in zip(built_at_random(given_tables, seed), given_tables, strict=True):
@@ -50,6 +51,7 @@ def test_any_choices_end_in_a_circuit_that_computes_the_table(shapes, ones, seed
 
 
 @pytest.mark.parametrize("n", [9, 10])
+@pytest.mark.thorough
 def test_larger_functions_are_built_as_well(n):
     (table,) = tables(n, [(n, 1)], 0.02)
     assert equivalent(built_at_random([table], 0)[0], table)
@@ -78,6 +80,7 @@ def test_permuted_tables_have_their_inputs_in_the_new_order():
         assert (found[:, x] == table[:, y]).all()
 
 
+@pytest.mark.thorough
 def test_play_outs_are_what_greedy_choices_cost_and_leave_the_circuit_as_it_is():
     given_tables = tables(3, [(6, 1)])
     building = Constructions(given_tables)

@@ -97,6 +97,7 @@ def test_designs_that_cannot_be_read(text, message):
         Design.read(text).checked()
 
 
+@pytest.mark.thorough
 def test_drawn_goals_are_reached_by_their_references():
     samples = drawn()
     card = graphbench.card("circuits/design_5")
@@ -123,6 +124,7 @@ def test_a_goal_depends_on_its_index_alone():
     assert len({Goal.read(text).operation.load for text in drawn("load", 24).values["goal"].strings()}) > 1
 
 
+@pytest.mark.thorough
 def test_wrong_references_are_found():
     samples = drawn(count=3)
     texts = samples.values["reference"].strings()
@@ -309,6 +311,7 @@ def test_costs_are_misses_of_simulated_designs():
     assert costs[2] == pytest.approx(miss(*_results(Design.read(BOOST), goal), goal)[0], rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_the_floor_is_a_random_valid_circuit():
     samples = drawn(count=30)
     floor = find("verifier", "circuits.designs").floors(samples)["random"]
@@ -317,6 +320,7 @@ def test_the_floor_is_a_random_valid_circuit():
     assert score["met"] < 0.4
 
 
+@pytest.mark.thorough
 def test_goals_that_no_circuit_reaches():
     parameters = DesignParameters.model_validate({"devices": 2, "duty": [0.1, 0.9], "ratios": [[50, 51]]})
     with pytest.raises(GenerationError, match="none with a ratio in one of"):

@@ -43,6 +43,7 @@ def test_a_hint_whose_type_names_no_feature_is_refused():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thorough
 def test_every_algorithm_works_on_one_view_per_hint(name):
     spec = find_algorithm(name)
     assert [hint.name for hint in spec.hints] == list(spec.views_of_hints._fields)

@@ -78,6 +78,7 @@ def test_sound_rules_are_those_that_hold_in_every_family(families, genealogy):
     assert never == {("SO", "SO")}  # a spouse's spouse is oneself
 
 
+@pytest.mark.thorough
 def test_nine_more_compositions_hold_where_who_marries_in_is_a_stranger(families, genealogy):
     found = defaultdict(Counter)
     for key in range(60):

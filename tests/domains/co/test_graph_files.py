@@ -126,6 +126,7 @@ def test_a_bad_file_is_one_clear_error(tmp_path, name, content, message):
     assert name in str(caught.value) and "\n" not in str(caught.value) and str(caught.value).isprintable()
 
 
+@pytest.mark.thorough
 def test_a_file_that_unpacks_to_more_than_its_size_allows_is_refused(tmp_path):
     path = tmp_path / "bomb.col.xz"
     path.write_bytes(lzma.compress(b"c" + b" " * (1 << 28)))

@@ -85,6 +85,7 @@ def test_no_samples():
         assert edges.shape == (0, 2)
 
 
+@pytest.mark.thorough
 def test_sizes_are_uniform(families):
     for family in ("er_small", "ba_small"):
         nodes, _, _ = draw_graphs(families[family], KEY, np.arange(20_000), np.zeros(20_000, np.int64))

@@ -170,6 +170,7 @@ def run(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("draw", [0, 2])
+@pytest.mark.thorough
 def test_a_selector_is_trained_and_scored_on_a_fold(tmp_path, run, draw):
     own = scenario(count=160, folds=4)
     write_scenario(own, tmp_path / "files")

@@ -60,6 +60,7 @@ def test_wrong_arrays_are_refused(part: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("part", "value"), WRONG)
 @pytest.mark.parametrize("reader", READERS)
+@pytest.mark.thorough
 def test_readers_refuse_arrays_that_were_changed(reader: str, part: str, value: Any) -> None:
     cnf = right()
     READERS[reader](cnf)

@@ -60,6 +60,7 @@ def test_pigeonhole_sizes_are_drawn():
 
 
 @pytest.mark.parametrize("index", range(30))
+@pytest.mark.thorough
 def test_parity_clauses_have_the_solutions_of_the_equations(index):
     n, equations, sides, hidden, consistent = draw_parity(KEY, index, 0, (6, 9), (1.01, 1.4), (2, 5), 0.5)
     assert 6 <= n <= 9

@@ -244,6 +244,7 @@ GATES = [lambda x, y, z: x ^ y ^ z, lambda x, y, z: x + y + z >= 2, lambda x, y,
 
 
 @pytest.mark.parametrize("kind", range(3))
+@pytest.mark.thorough
 def test_gates_have_their_values_for_all_operands(kind):
     bits = [1, -1, 2, -2, 3, -3, TRUE, -TRUE]
     for operands in itertools.product(bits, repeat=3):
@@ -398,6 +399,7 @@ def true_digest(name, text):
 
 
 @pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.thorough
 def test_unit_propagation_computes_the_digest_of_abc(name):
     encoding = encode_hash(name, ROUNDS[name])
     digest = digest_by_propagation(encoding, bits_of(padded(name, b"abc")))

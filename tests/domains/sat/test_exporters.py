@@ -152,6 +152,7 @@ def is_satisfiable(cnf: Cnf) -> bool:
     return bool(np.logical_and.reduce(clauses).any())
 
 
+@pytest.mark.thorough
 def test_the_command_writes_files_and_scenarios(tmp_path, run):
     """The labels are those of the solver, which runs on the files."""
     pytest.importorskip("pysat")

@@ -71,6 +71,7 @@ def test_names_are_distinct():
 
 @given(formulas(), st.integers(0, 2**32))
 @settings(max_examples=100, deadline=None)
+@pytest.mark.thorough
 def test_other_orders_of_small_formulas_change_no_structural_feature(cnf, seed):
     groups = [group for group in STRUCTURAL_GROUPS if group != "community"]
     assert features(cnf, groups) == features(renamed(cnf, np.random.default_rng(seed)), groups)
@@ -91,6 +92,7 @@ def test_other_orders_of_large_formulas_change_only_samples_and_heuristics():
 @pytest.mark.skipif(not HAS_PYSAT, reason="needs python-sat")
 @given(formulas(5))
 @settings(max_examples=60, deadline=None)
+@pytest.mark.thorough
 def test_probes_tell_what_they_decide(cnf):
     """A formula this small is decided by complete solvers; incomplete probes may only claim what is true."""
     found = features(cnf, ("propagation", "walksat", "breakout", "probes"))

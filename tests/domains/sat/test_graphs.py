@@ -97,6 +97,7 @@ def test_graphs_of_formulas_in_canonical_form_are_those_of_the_general_way(kind,
 
 @given(st.lists(formulas(), max_size=5) | st.lists(formulas().map(Cnf.canonical), max_size=5), st.sampled_from(KINDS))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_many_formulas_at_once_have_the_graphs_of_each(cnfs, kind):
     ptr = np.cumsum([0, *(length for cnf in cnfs for length in cnf.lengths)])
     literals = np.concatenate([np.empty(0, np.int32), *(cnf.literals for cnf in cnfs)])

@@ -161,6 +161,7 @@ def test_another_solver_gives_models_and_proofs_that_hold(clauses):
 
 @settings(deadline=None, max_examples=300)
 @given(FORMULAS, st.lists(st.lists(st.integers(-5, 5).filter(bool), max_size=3), max_size=8))
+@pytest.mark.thorough
 def test_no_steps_prove_that_a_satisfiable_formula_is_not(clauses, steps):
     fault = check_proof(Cnf.from_clauses(clauses, 5), steps)
     if fault is None:
@@ -185,6 +186,7 @@ def drawn(split: str = "val", count: int = 12, task: str = "assignment"):
     return draw_samples(card.graphs, split, np.arange(count))
 
 
+@pytest.mark.thorough
 def test_labels_say_which_formulas_are_satisfiable_and_what_is_best():
     samples = drawn()
     status, best = LABELLERS["status"], LABELLERS["assignment"]

@@ -55,6 +55,7 @@ def hashed(texts):
 
 
 @pytest.mark.parametrize("kind", ["quotes", "replies", "reposts"])
+@pytest.mark.thorough
 def test_an_archive_gives_the_graph_of_the_history_that_it_was_written_from(history, written, kind):
     for first, last in pairwise(DATES):
         found = read_snapshot(written, kind, first, last, embedded=False, progress=False)
@@ -107,6 +108,7 @@ def test_embedding_goes_on_where_it_stopped(folder):
     assert not list(place.glob("texts-*.jsonl"))
 
 
+@pytest.mark.thorough
 def test_texts_of_another_archive_are_embedded_anew(folder):
     embed_archive(folder, hashed, progress=False)
     before = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)

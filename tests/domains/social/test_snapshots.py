@@ -312,6 +312,7 @@ def test_columns_that_were_replaced_are_refused(name):
 
 @pytest.mark.parametrize("largest", [3, 14, 15, 16, 40, 10**6])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64])
+@pytest.mark.thorough
 def test_medians_of_users_are_those_of_python(largest, dtype):
     rng = np.random.default_rng(largest)
     user = np.sort(rng.integers(0, 40, 1500).astype(dtype))

@@ -350,6 +350,7 @@ def test_a_model_of_the_house_trains_on_it(data, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["gin_small", "gt_small", "interaction_small", "resnet_small"])
+@pytest.mark.thorough
 def test_models_train_under_bf16(data, model, tmp_path):
     small = {"model": {"hidden": 16}, "training": {"batch_size": 2, "precision": "bf16"}}
     result = train(

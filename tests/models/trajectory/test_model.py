@@ -77,6 +77,7 @@ def test_every_processor_runs_and_learns_from_every_feature(name, processor):
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("name", ["bellman_ford", "mst_kruskal", "floyd_warshall"])
+@pytest.mark.thorough
 def test_relabelling_the_nodes_relabels_the_predictions(name, processor):
     features, batch = batch_of(name)
     model = build(features, processor=processor, hint_repred_mode="soft").eval()
