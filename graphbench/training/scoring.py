@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -226,14 +226,19 @@ def finish_work(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+_ENOUGH_SECONDS = 30.0
+"""Predictions are not timed again after this time, since slow predictions vary little."""
+
+
 def latencies_ms(
     model: Any, run: TaskRun, id_: str, device: torch.device, precision: Precision = "fp32"
 ) -> tuple[float, float]:
     """Return median milliseconds to predict one sample alone, and one within a batch.
 
     The samples are the first ones of the validation split (of the training split where that is empty); the task says
-    how many. A prediction is timed until it is complete: positional encodings, the model, all steps of a rollout or a
-    text, decoding, and the way into memory are part of the time. Fetching the samples is not.
+    how many; a measurement that has taken half a minute is not repeated. A prediction is timed until it is complete:
+    positional encodings, the model, all steps of a rollout or a text, decoding, and the way into memory are part of the
+    time. Fetching the samples is not.
 
     Args:
         model: The model, on ``device``.
@@ -257,7 +262,14 @@ def latencies_ms(
         finish_work(device)
         return time.perf_counter() - started
 
-    singles = [seconds(batch) for batch in task.scoring_batches(split[: min(alone, len(split))], 1)]
+    def median(batches: Iterable[Any]) -> float:
+        taken: list[float] = []
+        for batch in batches:
+            taken.append(seconds(batch))
+            if sum(taken) > _ENOUGH_SECONDS:
+                break
+        return statistics.median(taken)
+
+    single = median(task.scoring_batches(split[: min(alone, len(split))], 1))
     (batch,) = task.scoring_batches(split[:size], size)
-    whole = [seconds(batch) for _ in range(repeats)]
-    return 1e3 * statistics.median(singles), 1e3 * statistics.median(whole) / int(batch.num_graphs)
+    return 1e3 * single, 1e3 * median([batch] * repeats) / int(batch.num_graphs)

@@ -198,6 +198,24 @@ def test_latency_is_that_of_the_whole_prediction(toys, clock, monkeypatch):
     assert clock.events[: len(done)] == done and clock.events == done * (len(clock.events) // len(done))
 
 
+def test_slow_predictions_are_timed_for_half_a_minute_and_once_at_least(toys, clock, monkeypatch):
+    task = task_of(toys.card)
+    timed = []
+
+    def counted(outputs, batch):
+        timed.append(int(batch.num_graphs))
+        clock.work(20.0, "decoding")
+        return outputs["heavy"]
+
+    monkeypatch.setattr(task, "predictions", counted)
+    assert latencies_ms(Slow(clock), run_of(task, toys), toys.card.address, CPU) == (21000.0, 21000.0 / 24)
+    assert timed == [1, 1, 24, 24]
+    timed.clear()
+    monkeypatch.setattr("graphbench.training.scoring._ENOUGH_SECONDS", 1.0)
+    latencies_ms(Slow(clock), run_of(task, toys), toys.card.address, CPU)
+    assert timed == [1, 24]
+
+
 def test_latency_of_problems_counts_the_decoder(make_labelled, tmp_path, clock, monkeypatch):
     card = make_labelled()
     monkeypatch.setitem(catalog().cards, card.id, card)
