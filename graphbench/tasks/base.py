@@ -400,6 +400,17 @@ class Task(ABC):
         """
         return in_memory(predictions)
 
+    def kept(self, predictions: Any, batch: Any) -> Any:
+        """Return predictions as they are kept in a file, whose scores must be those of the model.
+
+        By default nothing is changed. A task whose options of training take part in its scores applies them here.
+
+        Args:
+            predictions: From :meth:`predict`, on the CPU.
+            batch: The batch.
+        """
+        return predictions
+
     @abstractmethod
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return a fresh evaluator over all outputs.

@@ -131,7 +131,8 @@ def predict_model(
 
     Returns:
         An iterator over the predictions of batches, on the CPU, as ``Evaluator.update`` takes them: in most tasks a
-        mapping output -> tensor with a row per node, edge or graph; in tasks that write texts a list.
+        mapping output -> tensor with a row per node, edge or graph; in tasks that write texts a list; in problems whose
+        decoder has options, solutions.
 
     Raises:
         EvaluationError: If the model is no ``TaskModel`` (other models return predictions themselves) or was built for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -13,7 +14,7 @@ from graphbench.models.losses import losses
 from graphbench.models.surrogates import independent_set_loss
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve.evaluator import SolutionEvaluator
-from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
+from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, write_run_predictions
 from graphbench.training.run import train
 from graphbench.tuning.method import DatasetMethod
 
@@ -152,6 +153,14 @@ def test_decoding_is_part_of_the_run(options, tmp_path):
     test = Loader("co/toy:mis", root=options["root"], workers=1).load(())["test"]
     model = load_run(tmp_path / "often")
     assert evaluate_model(model, test)["set_size"] <= again["test"]["set_size"]
+    for folder, kind in (("run", "f"), ("often", "i")):  # files have no options, so they hold the solutions
+        run = evaluate_run(tmp_path / folder, "test", root=options["root"], device="cpu", progress=False)
+        (path,) = write_run_predictions(tmp_path / folder, tmp_path / "files" / folder, root=options["root"])
+        with np.load(path) as arrays:
+            (rows,) = (arrays[name] for name in arrays.files)
+        assert rows.dtype.kind == kind
+        scored = SolutionEvaluator("co/toy:mis").evaluate(next(iter(test.batches(len(test)))), rows)
+        assert scored["set_size"] == run["test"]["set_size"]
     with pytest.raises(DecodingError, match="restart"):
         evaluate_model(model, test, task_options={"decoding": {"restart": 3}})
 

@@ -165,6 +165,10 @@ class SolveTask(Task):
         """Return the solutions that the decoder makes of a model's scores."""
         return decode(self.problem, batch, in_memory(predictions), **self.train_options.decoding)
 
+    def kept(self, predictions: Any, batch: Any) -> Any:
+        """Return scores, or solutions, int32 ``[N]``, where options of the decoder are set: a file has no options."""
+        return self.completed(predictions, batch).nodes if self.train_options.decoding else predictions
+
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return an evaluator that decodes scores, checks solutions and scores them."""
         return SolutionEvaluator(

@@ -73,7 +73,7 @@ class TorchPredictor:
         with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
             model = ModelOnDevice(self.model, id_, self.device, self.precision)
             for batch in task.file_batches(split, size):
-                yield _on_cpu(task.predict(model, batch))
+                yield task.kept(_on_cpu(task.predict(model, batch)), batch)
                 bar.update(batch.num_graphs)
 
 
