@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -30,13 +31,14 @@ def most_unpacked(path: Path) -> int:
     return LEAST_ARRAY_BYTES + MOST_GROWTH * (path.stat().st_size if path.is_file() else 0)
 
 
-def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, most_bytes: int | None = None, *, numbers: Collection[str] = ()) -> dict[str, NDArray[Any]]:
     """Return the arrays of a ``.npz`` file, or the array of a ``.npy`` file under the name ``y_pred``.
 
     Args:
         path: The file.
         most_bytes: Most bytes of all arrays together; None for the limit of :func:`most_unpacked`. The declared size
             is compared before anything is loaded, as a small file can unpack to any size.
+        numbers: Names of arrays that may hold a single value.
 
     Raises:
         EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: a
@@ -51,8 +53,8 @@ def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[
         else:
             with loaded:
                 arrays = {name: loaded[name] for name in loaded.files}
-    for array in arrays.values():
-        if array.ndim == 0:
+    for name, array in arrays.items():
+        if array.ndim == 0 and name not in numbers:
             raise EvaluationError(f"{path} holds the single value {array}; save one row per item")
     return arrays
 

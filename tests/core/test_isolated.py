@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import tracemalloc
 
@@ -9,6 +10,7 @@ import pytest
 
 from graphbench.core.errors import ResultError
 from graphbench.core.processes.isolated import IsolationLimits, _exit
+from graphbench.core.processes.limits import allowed_limits
 
 FLOOD = """
 import sys
@@ -18,6 +20,21 @@ for stream in (sys.stdout, sys.stderr):
 sys.stderr.write("the last words")
 sys.exit(3)
 """
+
+
+INHERITED = """
+import resource
+from graphbench.core.processes.limits import allowed_limits
+resource.setrlimit(resource.RLIMIT_CPU, (20, 30))
+limits = [allowed_limits(resource.RLIMIT_CPU, *pair) for pair in ((10, 15), (25, 40), (50, 60))]
+assert limits == [(10, 15), (25, 30), (30, 30)], limits
+resource.setrlimit(resource.RLIMIT_CPU, limits[-1])
+"""
+
+
+def test_limits_are_not_above_the_inherited_ones():
+    assert _exit([sys.executable, "-c", INHERITED], IsolationLimits())[0] == 0
+    assert allowed_limits(resource.RLIMIT_NPROC, 0, 0) == (0, 0)
 
 
 def test_a_flood_of_output_is_not_kept_and_the_last_words_are():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -26,6 +28,7 @@ from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Verdi
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.record import RunRecord
 from graphbench.tasks.base import named_scores
+from graphbench.tasks.generate.files import numbered_files
 from graphbench.tasks.registry import task_of
 from graphbench.verification import check_card
 
@@ -340,3 +343,23 @@ def test_the_documented_verifier_scores_its_metric(example, card_of):
     assert evaluator.evaluate({"towns": np.array([3, 4])}, arrays)["correct"] == 1
     with pytest.raises(EvaluationError, match="5 samples"):
         evaluator.evaluate(towns, answers[:2])
+
+
+def test_answers_may_have_the_names_of_the_files_of_their_samples(tmp_path):
+    verifier = SimpleNamespace(endings=(".aig",), answers="circuits")
+    names = ["ex03.truth", "ex1.b.truth.gz", "ex1.c.truth", "7.truth"]
+
+    def found(*files: str, names=names):
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        for name in files:
+            (folder / name).touch()
+        return [None if path is None else path.name for path in numbered_files(folder, 4, verifier, names)]
+
+    assert found("ex03.aig", "ex1.b.aig", "002.aig") == ["ex03.aig", "ex1.b.aig", "002.aig", None]
+    with pytest.raises(EvaluationError, match="two answers to sample 0"):
+        found("0.aig", "ex03.aig")
+    for name in ("ex1.aig", "7.aig", "4.aig"):  # of two samples, a number first of all, and beyond the last
+        with pytest.raises(EvaluationError, match=r"not expected.*or named like the files of the samples"):
+            found(name)
+    with pytest.raises(EvaluationError, match=r"scores the first N\)$"):
+        found("ex03.aig", names=())

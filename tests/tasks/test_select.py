@@ -303,12 +303,15 @@ def test_a_selector_is_scored_after_presolving_and_so_are_its_files(select_data,
     with np.load(path) as arrays:
         chosen = arrays["y_pred"].argmax(axis=1)
         assert arrays["presolving"].tolist() == [limit]
+        np.savez(tmp_path / "one.npz", **{**dict(arrays), "presolving": limit})
     solved = costs[:, best] <= limit
     elsewhere = costs[np.arange(60), chosen] + 0.5 + np.where(chosen == best, 0.0, limit)
     expected = np.where(solved, costs[:, best], elsewhere).mean()
     assert result.scores["test"]["par10"] == pytest.approx(expected) != plain.scores["test"]["par10"]
     whole = {"limit": None, "root": select_root, "progress": False}
     found, _ = score_predictions("portfolios/toy", "test", path, **whole)
+    assert dict(found["test"]) == dict(result.scores["test"])
+    found, _ = score_predictions("portfolios/toy", "test", tmp_path / "one.npz", **whole)
     assert dict(found["test"]) == dict(result.scores["test"])
     np.savez(tmp_path / "two.npz", y_pred=chosen, presolving=np.array([1.0, 2.0]))
     with pytest.raises(EvaluationError, match=r"presolving is float64 \[2\]; give one number"):

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphbench.core.errors import ResultError
+from graphbench.core.processes.limits import allowed_limits
 from graphbench.core.untrusted import shown
 
 PROGRAM = "bwrap"
@@ -179,4 +180,4 @@ def _limit(limits: IsolationLimits) -> None:
         (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(what, allowed_limits(what, most, most))

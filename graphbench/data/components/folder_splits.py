@@ -8,6 +8,7 @@ The samples of a split are in the alphabetical order of their file names.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +31,16 @@ NAME = Feature("name", Stage.META, Location.GRAPH, Kind.TEXT, meaning="name of t
 PACKED = ("", ".gz", ".xz", ".bz2")
 """Endings of files that may be compressed."""
 
+WHOLE = "files"
+"""The split with all samples of a folder without sub-folders."""
+
 _HELD_OUT = 10  # one file in ten is for testing, one in ten for validation
 
+_SHOWN = 3  # names of files in a message
+
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 Graph = tuple[int, NDArray[np.int32]]
 """Number of nodes, and the edges [m, 2], each once, u < v, sorted."""
@@ -83,6 +91,7 @@ def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str
     if not parts and not direct:
         raise kind.error(f"{folder} holds no {kind.noun}; expected are files named {kind.names}")
     listed = parts or {"": direct}
+    _tell_of_others([folder / part for part in parts] or [folder], kind)
     samples = {split: {path.name: kind.read(path) for path in files} for split, files in listed.items()}
     digests = {
         s: {name: kind.digest(sample) for name, sample in split_samples.items()} for s, split_samples in samples.items()
@@ -103,6 +112,21 @@ def _files(folder: Path, kind: FileKind[T]) -> list[Path]:
     if not folder.is_dir() or folder.name.startswith("."):
         return []
     return sorted(path for path in folder.iterdir() if kind.is_one(path.name) and path.is_file())
+
+
+def _tell_of_others(folders: Sequence[Path], kind: FileKind[T]) -> None:
+    """Warn of files that are not read because of their names."""
+    with clear_errors(folders[0], "read", "choose another folder"):
+        paths = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    others = [path.name for path in paths if not (kind.is_one(path.name) or path.name.startswith("."))]
+    if others:
+        logger.warning(
+            "%s not read, as %s are named %s: %s",
+            "1 file is" if len(others) == 1 else f"{len(others):,} files are",
+            f"{kind.noun}s",
+            kind.names,
+            ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else ""),
+        )
 
 
 def _require_distinct(folder: Path, digests: Mapping[str, Mapping[str, str]], kind: FileKind[T]) -> None:

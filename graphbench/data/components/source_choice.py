@@ -52,7 +52,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     try:
         registered: FileSource = find("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
-        names = (GENERATED, *(name for name, candidate in _sources_of(card.domain).items() if not candidate.part_of))
+        names = (GENERATED, *_selectable_sources(card.domain))
         raise ArgumentError(
             f"source={source!r} is unknown for {card.id}{closest(source, names)} (there are "
             f"{', '.join(map(repr, names))}; a source of another domain is named <domain>.<name>){about_broken()}"
@@ -65,6 +65,11 @@ def _sources_of(domain: str) -> Mapping[str, FileSource]:
         return find_domain(domain).components("source")
     except CardError:
         return {}
+
+
+def _selectable_sources(domain: str) -> list[str]:
+    """Return the short names of the sources that users of a domain select."""
+    return [name for name, source in _sources_of(domain).items() if not source.part_of]
 
 
 def source_of(card: Card) -> FileSource | None:
@@ -118,9 +123,10 @@ def sourced_card(
     if source == GENERATED:
         if folder is not None or download:
             arguments = "download is" if folder is None else f"folder={str(folder)!r} is"
+            example = next(iter(_selectable_sources(card.domain)), "<domain>.<name>")
             raise ArgumentError(
-                f"{arguments} for files that are not generated; name their source, such as source='official' "
-                "(--source official), or use root= (--root) for generated data"
+                f"{arguments} for files that are not generated; name their source, such as source={example!r} "
+                f"(--source {example}), or use root= (--root) for generated data"
             )
         return card
     file_source = find_source(card, source)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from graphbench.core.errors import CircuitError
+from graphbench.core.processes.limits import allowed_limits
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.truth_tables import Bits, num_inputs
 
@@ -133,10 +134,13 @@ def _run_process(words: list[str], folder: Path, count: int, guards: Guards) -> 
         )
         try:
             with suppress(ProcessLookupError, AttributeError):  # prlimit is a call of Linux
-                resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))
                 size = guards.memory_mb << 20
-                resource.prlimit(process.pid, resource.RLIMIT_AS, (size, size))
-                resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+                for what, soft, hard in (
+                    (resource.RLIMIT_CPU, seconds, seconds + 5),
+                    (resource.RLIMIT_AS, size, size),
+                    (resource.RLIMIT_CORE, 0, 0),
+                ):
+                    resource.prlimit(process.pid, what, allowed_limits(what, soft, hard))
             code = process.wait(_WALL_FACTOR * seconds + _WALL_SECONDS)
         except subprocess.TimeoutExpired:
             code = -signal.SIGXCPU

@@ -40,12 +40,13 @@ GRAPH_FIELDS: Mapping[str, Location] = {
 its nodes, or ``x`` ``[N, 3]`` or ``[N, 4]``, these one-hot; and ``inverted`` ``[E]``, or ``edge_attr`` ``[E]`` or
 ``[E, 1]``."""
 FORMS = (
-    "an Aig, the content (bytes, or text in base64 as labels have it) or the path of an AIGER file, a graph with gate "
-    "and inverted, or None"
+    "an Aig, the content (bytes, text of the form aag, or text in base64 as labels have it) or the path of an AIGER "
+    "file, a graph with gate and inverted, or None"
 )
 
 _NO_GATE = -1
 _BASE64 = "YWlnI"  # of "aig "
+_ASCII = "aag "
 _NOTHING = Aig(0, np.empty((0, 2), np.int32), np.empty(0, np.int32))
 _NO_ARRAYS = (np.empty((0, 2), np.int64), np.empty(0), np.empty(0))
 
@@ -230,8 +231,11 @@ def _read_item(item: Any) -> tuple[Aig, int, str]:
     if not isinstance(item, (bytes, str, Path)):
         return _NOTHING, UNREADABLE, f"{item!r:.60} is no circuit; give {FORMS}"
     try:
-        encoded = isinstance(item, str) and item.startswith(_BASE64)
-        return decoded(str(item)) if encoded else Aig.from_aiger(item), 0, ""
+        if isinstance(item, str) and item.startswith(_BASE64):
+            return decoded(item), 0, ""
+        if isinstance(item, str) and item.startswith(_ASCII):
+            return Aig.from_aiger(item.encode()), 0, ""
+        return Aig.from_aiger(item), 0, ""
     except CircuitError as error:
         return _NOTHING, UNREADABLE, str(error)
 

@@ -21,15 +21,13 @@ from graphbench.core.untrusted import shown
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.components.file_sources import FileSource, file_source
-from graphbench.data.components.folder_splits import NAME, PACKED, FileKind, read_splits
+from graphbench.data.components.folder_splits import NAME, PACKED, WHOLE, FileKind, read_splits
 from graphbench.domains.chip_design.graphs import TABLE, circuits_as_samples, tables_of_texts
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.truth_tables import Bits, from_text, to_text
 
 MOST_INPUTS, MOST_OUTPUTS = 16, 64
 """Most inputs and outputs of a function that is read: circuits of larger ones are no longer small."""
-WHOLE = "files"
-"""The split with all functions of a folder without sub-folders."""
 _LEAST_INPUTS = 2  # tables as text need two
 _BINARY, _HEXADECIMAL = ".truth", ".hex"
 _LINE = (1 << MOST_INPUTS) + 4096  # bytes

@@ -66,11 +66,15 @@ class Goal:
         """Return the goal of a text.
 
         Raises:
-            DecodingError: If a part is missing, unknown or no number.
+            DecodingError: If a part is missing, unknown, no number or outside its range.
         """
         try:
             numbers = _numbers(str(text))
             ratio, efficiency, devices = (numbers.pop(name) for name in _WANTED)
+            if not 0 <= efficiency <= 1:
+                raise ValueError(f"the efficiency is {efficiency:g}, and a share of the power is 0 to 1")
+            if devices != int(devices) or devices < 1:
+                raise ValueError(f"devices is {devices:g}, and a circuit has a whole number of them")
             return cls(ratio, efficiency, int(devices), Operation.read({"duty": 0.5, **numbers}))
         except (ValueError, ArgumentError) as error:
             raise DecodingError(

@@ -31,12 +31,18 @@ from graphbench.core.packed import PACKED_ERRORS, open_packed
 from graphbench.core.untrusted import shown
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.file_sources import FileSource, file_source
-from graphbench.data.components.folder_splits import NAME, PACKED, FileKind, Graph, graphs_as_samples, read_splits
+from graphbench.data.components.folder_splits import (
+    NAME,
+    PACKED,
+    WHOLE,
+    FileKind,
+    Graph,
+    graphs_as_samples,
+    read_splits,
+)
 
 MAX_NODES = 5_000_000
 MAX_EDGES = 50_000_000
-WHOLE = "files"
-"""The split with all graphs of a folder without sub-folders, for models that were trained on other graphs."""
 
 _LINE = 1 << 16
 _PREAMBLE = 1 << 20  # bytes of the text at the beginning of a binary file

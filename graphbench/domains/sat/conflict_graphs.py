@@ -14,7 +14,7 @@ import numpy as np
 from graphbench.core.errors import FormulaError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.file_sources import FileSource, file_source
-from graphbench.data.components.folder_splits import NAME, Graph, graphs_as_samples
+from graphbench.data.components.folder_splits import NAME, WHOLE, Graph, graphs_as_samples
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formula_files import read_formulas
 
@@ -55,7 +55,7 @@ def conflict_graph(cnf: Cnf) -> Graph:
 def _as_samples(folder: Path) -> dict[str, Samples]:
     return {
         split: graphs_as_samples({name: conflict_graph(cnf) for name, cnf in formulas.items()})
-        for split, formulas in read_formulas(folder).items()
+        for split, formulas in read_formulas(folder, whole=WHOLE).items()
     }
 
 

@@ -62,15 +62,19 @@ FORMULAS: FileKind[Cnf] = FileKind(
 )
 
 
-def read_formulas(folder: Path) -> dict[str, dict[str, Cnf]]:
+def read_formulas(folder: Path, *, whole: str = "") -> dict[str, dict[str, Cnf]]:
     """Return split -> file name -> formula for a folder, by :mod:`graphbench.data.components.folder_splits`.
+
+    Args:
+        folder: The folder.
+        whole: Name of a further split with all formulas of a folder without sub-folders; empty for none.
 
     Raises:
         FormulaError: If the folder holds no formula or too few for three splits, or a formula is malformed, too large,
             decided or present twice.
         StoreError: If the folder cannot be read.
     """
-    return read_splits(folder, FORMULAS)
+    return read_splits(folder, FORMULAS, whole=whole)
 
 
 def _as_samples(folder: Path) -> dict[str, Samples]:

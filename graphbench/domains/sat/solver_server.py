@@ -92,6 +92,13 @@ def _describe(number: int, spent: float, job: dict[str, Any]) -> str:
     return f"the solver was ended by {signal.Signals(number).name} after {spent:.1f} s of processor time"
 
 
+def _limit(what: int, soft: int, hard: int) -> None:
+    """Limit a resource of this child, at most to the hard limit that it inherited from a shell or batch system."""
+    inherited = resource.getrlimit(what)[1]
+    most = hard if inherited == resource.RLIM_INFINITY else min(hard, inherited)
+    resource.setrlimit(what, (min(soft, most), most))
+
+
 def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) -> None:
     """Run the solver in this child, write the answer, and end the child."""
     code = 1
@@ -102,9 +109,9 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(0, 1)
         seconds = int(job["cpu_seconds"]) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit(resource.RLIMIT_CPU, seconds, seconds + 5)
+        _limit(resource.RLIMIT_AS, job["memory_bytes"], job["memory_bytes"])
+        _limit(resource.RLIMIT_CORE, 0, 0)
         try:
             answer, model = (_run_executable if job["executable"] else _run_library)(job, data)
         except MemoryError:

@@ -163,7 +163,7 @@ def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents
         call = f"embed_archive(folder{', shared=True' if shared else ''})"
         raise StoreError(
             f"the texts in {folder} are not embedded yet; run graphbench.domains.social.{call} once on it, which takes "
-            "hours for the whole archive and goes on where it stopped"
+            "days for the whole archive on a CPU, and goes on where it stopped"
         )
     for path in _content_paths(prepared):
         with damage_named(path, remedy="delete it and embed the texts again"), np.load(path) as stored:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,48 @@ from graphbench.core.ragged import offsets
 from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES, Verifier
 
 
-def numbered_files(folder: Path, count: int, verifier: Verifier) -> list[Path | None]:
+def numbered_files(folder: Path, count: int, verifier: Verifier, names: Sequence[str] = ()) -> list[Path | None]:
     """Return the files of a folder by their numbers, which are their names; None for a number that no file has.
 
+    Args:
+        folder: The folder.
+        count: Number of samples.
+        verifier: The verifier, which knows the endings of files.
+        names: Names of the files that samples were read from, if they were: an answer may have the name of its sample.
+
     Raises:
-        EvaluationError: If the folder cannot be read, or holds a file of another name or a number twice.
+        EvaluationError: If the folder cannot be read, or holds a file of another name, or two files for a sample.
     """
+    numbers = {str(number): number for number in range(count)} | _numbers_of_names(names[:count])
     files: list[Path | None] = [None] * count
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
         raise EvaluationError(f"{folder} cannot be read: {error.strerror or error}") from error
     for path in paths:
-        stem, ending = path.stem, path.suffix
-        if ending not in verifier.endings or not (stem.isascii() and stem.isdigit()) or int(stem) >= count:
+        number = numbers.get(path.stem.lstrip("0") or "0" if path.stem.isascii() and path.stem.isdigit() else path.stem)
+        if path.suffix not in verifier.endings or number is None:
             raise EvaluationError(
                 f"{path} is not expected; {verifier.answers} are files 0{verifier.endings[0]} to {count - 1}"
                 f"{verifier.endings[0]} ({' or '.join(verifier.endings)}), numbered like the samples of the split "
-                "(--limit N scores the first N)"
+                f"(--limit N scores the first N){', or named like the files of the samples' if len(names) else ''}"
             )
-        if files[int(stem)] is not None:
-            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {files[int(stem)]} and {path}")
-        files[int(stem)] = path
+        if files[number] is not None:
+            raise EvaluationError(f"{folder} has two answers to sample {number}: {files[number]} and {path}")
+        files[number] = path
     return files
+
+
+def _numbers_of_names(names: Sequence[str]) -> dict[str, int]:
+    """Return the number of the sample by the name of its file, and by that without endings where only one has it."""
+    numbers: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    for number, name in enumerate(names):
+        parts = name.split(".")
+        for stem in (".".join(parts[:last]) for last in range(1, len(parts) + 1)):
+            if numbers.setdefault(stem, number) != number:
+                ambiguous.add(stem)
+    return {stem: number for stem, number in numbers.items() if stem not in ambiguous and not stem.isdigit()}
 
 
 class FlatAnswers:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.texts import Texts
 from graphbench.data.components.domain import find
+from graphbench.data.components.folder_splits import NAME
 from graphbench.data.components.verifiers import Verifier
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES, most_unpacked, read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
@@ -155,7 +157,10 @@ class GenerateTask(Task):
         """
         answers: Any
         if path.is_dir():
-            answers = numbered_files(path, len(split), self.verifier)
+            names = split.flat.values.get(NAME.name)
+            answers = numbered_files(
+                path, len(split), self.verifier, names.strings() if isinstance(names, Texts) else ()
+            )
         elif are_words(path):
             lines = read_texts(path, null="")
             require_lines(path, len(lines), len(split), f"{self.card.address} {split.split}", "sample")

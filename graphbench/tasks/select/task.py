@@ -309,7 +309,7 @@ class SelectTask(Task):
 
     def _read_arrays(self, path: Path, split: GraphDataset) -> dict[str, NDArray[Any]]:
         """Return the arrays of a file; a row has at most a number for every algorithm, or one for every output."""
-        return read_arrays(path, most_array_bytes(split, columns=len(self.algorithms)))
+        return read_arrays(path, most_array_bytes(split, columns=len(self.algorithms)), numbers=(_PRESOLVING,))
 
     def _costs_of(self, inputs: Iterable[str], path: Path) -> tuple[str, ...]:
         """Return the features that hold the costs of inputs."""

@@ -12,9 +12,12 @@ import graphbench
 from graphbench.core.errors import CircuitError, MissingDependency
 from graphbench.data.components.folder_splits import read_splits
 from graphbench.domains.chip_design.aig import Aig, equivalent
+from graphbench.domains.chip_design.graphs import tables_of_texts
+from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.synthesis import find_abc
 from graphbench.domains.chip_design.table_files import MOST_OUTPUTS, TABLES, read_table
 from graphbench.domains.chip_design.truth_tables import from_text, to_text
+from graphbench.tasks.registry import task_of
 
 
 def drawn(inputs: int, outputs: int, seed: int = 0) -> np.ndarray:
@@ -100,6 +103,13 @@ def test_a_folder_is_a_dataset(tmp_path, needs_installed):
         data = loader.load()
     for sample in [*data.train, *data.val, *data.test]:
         assert np.array_equal(from_text(sample.table), tables[sample.name])
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for name, table in tables.items():
+        (circuit,) = circuits_of_tables(*tables_of_texts([to_text(table)]))
+        (answers / name.replace(".truth", ".aig")).write_bytes(circuit.to_aiger())
+    scores = task_of(data.card).score_file(answers, data["files"])
+    assert scores["files"]["correct"] == 1
     (tmp_path / "copy.truth").write_text(as_binary(tables["ex00.truth"]))
     with pytest.raises(CircuitError, match=r"copy\.truth"):
         read_splits(tmp_path, TABLES)

@@ -50,6 +50,7 @@ def test_circuits_of_every_form_score_the_same():
         Batch.from_data_list(graphs),
         [circuit.to_aiger() for circuit in circuits],
         [circuit.to_aiger(ascii=True) for circuit in circuits],
+        [circuit.to_aiger(ascii=True).decode() for circuit in circuits],
         [base64.b64encode(circuit.to_aiger()).decode() for circuit in circuits],  # as labels have it
         find("verifier", "chip_design.circuits").arrays(circuits),
     ]

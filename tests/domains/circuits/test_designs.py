@@ -70,6 +70,9 @@ def test_texts_of_goals_and_designs_are_read_back():
         ("ratio=1 ratio=2 efficiency=1 devices=2", "ratio is there twice"),
         ("ratio=1 efficiency=1 devices=2 lod=3", "lod"),
         (5, "'5' is no finite number with a name"),
+        ("ratio=1 efficiency=2 devices=2", "the efficiency is 2, and a share of the power is 0 to 1"),
+        ("ratio=1 efficiency=1 devices=2.5", "devices is 2.5, and a circuit has a whole number"),
+        ("ratio=1 efficiency=1 devices=0", "devices is 0"),
     ],
 )
 def test_goals_that_cannot_be_read(text, message):

@@ -134,15 +134,17 @@ def test_a_file_that_unpacks_to_more_than_its_size_allows_is_refused(tmp_path):
         read_graph(path)
 
 
-def test_a_folder_is_a_dataset_with_all_graphs_in_a_split_of_their_own(tmp_path):
+def test_a_folder_is_a_dataset_with_all_graphs_in_a_split_of_their_own(tmp_path, caplog):
     place = tmp_path / "Gset"
     place.mkdir()
     for seed in range(12):
         (place / f"G{seed + 1}").write_text(as_gset(drawn(seed)))
     (place / "README").write_text("no graph")
+    (place / ".hidden").write_text("no graph")
     splits = graphbench.Loader("co/ba_small:max_cut", source="files", folder=place, root=tmp_path / "root").load()
     assert {name: len(splits[name]) for name in splits} == {"train": 10, "val": 1, "test": 1, "files": 12}
     assert [graph.name for graph in splits["files"]] == sorted(f"G{seed + 1}" for seed in range(12))
+    assert "1 file is not read, as graphs are named *.col" in caplog.text and caplog.text.count(": README\n") == 1
     first = splits["files"][0]
     solution = nx.algorithms.approximation.one_exchange(drawn(0), seed=1)[0]
     assert int(first.max_cut_value) >= solution and int(first.max_cut_bound) >= int(first.max_cut_value)
@@ -214,7 +216,8 @@ def test_formulas_are_graphs_of_the_domain(tmp_path, monkeypatch):
         Cnf.from_clauses(clauses).to_dimacs(tmp_path / f"uf{number}.cnf")
     loader = graphbench.Loader("co/rb_small:mis", source="sat.conflicts", folder=tmp_path, root=tmp_path / "root")
     splits = loader.load()
-    assert len(splits.train) == 4 and splits.train[0].name.startswith("uf") and splits.train[0].num_nodes == 60
+    assert {name: len(splits[name]) for name in splits} == {"train": 4, "val": 1, "test": 1, "files": 6}
+    assert splits.train[0].name.startswith("uf") and splits.train[0].num_nodes == 60
     assert all(int(graph.mis_value) <= 20 for graph in splits.train)
     monkeypatch.setattr(conflicts, "MAX_EDGES", 3)
     with pytest.raises(FormulaError, match="at most 3"):
