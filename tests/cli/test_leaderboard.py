@@ -107,6 +107,7 @@ def test_a_malformed_record_is_left_out_and_named(run, folder, tmp_path, caplog)
         assert "left out" in caplog.text and "half.json is not a JSON record" in caplog.text, words
 
 
+@pytest.mark.thorough
 def test_tables_for_papers_are_printed_in_three_forms(run, folder):
     code, out, _ = run("results", "mst_easy", "--records", folder, "--format", "latex")
     assert code == 0 and out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lr}") and "structural (rule)" in out

@@ -87,6 +87,7 @@ def test_shard_size_changes_no_byte(crowded: Card, tmp_path: Path, facts_of: Fac
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
+@pytest.mark.thorough
 def test_any_executor_writes_the_same_bytes(crowded: Card, tmp_path: Path, facts_of: Facts, name: str) -> None:
     facts = {}
     for kind in ("this process", name):

@@ -274,6 +274,7 @@ def is_running(process: int) -> bool:
         return False
 
 
+@pytest.mark.thorough
 def test_two_processes_at_once_end_with_one_good_copy(
     card: Card,
     clean: dict[str, Any],

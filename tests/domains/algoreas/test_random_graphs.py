@@ -273,7 +273,15 @@ def smallest_p_value(name, ours, theirs, num_nodes, count):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("column", [TOPOLOGICAL, TREE, CLIQUE, EXTREME], ids=["topological", "mst", "clique", "other"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param(TOPOLOGICAL, id="topological"),
+        pytest.param(TREE, id="mst", marks=pytest.mark.thorough),
+        pytest.param(CLIQUE, id="clique", marks=pytest.mark.thorough),
+        pytest.param(EXTREME, id="other", marks=pytest.mark.thorough),
+    ],
+)
 def test_distribution_is_that_of_networkx(name, column):
     assert smallest_p_value(name, column[name], column[name], 16, 3000) > 1e-4
 

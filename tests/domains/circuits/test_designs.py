@@ -117,6 +117,7 @@ def test_drawn_goals_are_reached_by_their_references():
     assert graphbench.Evaluator("circuits/design_5").evaluate({"goal": goals}, designs)["met"] == 1.0
 
 
+@pytest.mark.thorough
 def test_a_goal_depends_on_its_index_alone():
     parameters = DESIGNS.parse(graphbench.card("circuits/design_5"), "load")
     whole = DESIGNS.generate(parameters, KEY, np.arange(4), np.zeros(4, np.int64))

@@ -134,6 +134,7 @@ def test_ids_do_not_tell_the_age_of_a_node(families):
 
 @pytest.mark.parametrize("planted", [False, True])
 @pytest.mark.parametrize(("cliques", "size", "p"), [(20, 10, 0.31), (24, 12, 0.6), (22, 9, 0.95), (8, 3, 0.5)])
+@pytest.mark.thorough
 def test_model_rb_equals_its_definition_in_distribution(cliques, size, p, planted):
     parameters = RBParameters(
         model="rb",

@@ -81,6 +81,7 @@ def test_graphs_follow_the_definitions(kind, cnf, link):
 @pytest.mark.parametrize("kind", ["vg", "vcg", "lcg"])
 @given(cnf=formulas().map(Cnf.canonical), link=st.booleans())
 @settings(max_examples=100, deadline=None)
+@pytest.mark.thorough
 def test_graphs_of_formulas_in_canonical_form_are_those_of_the_general_way(kind, cnf, link):
     link = link and kind == "lcg"
     shuffled = Cnf.from_clauses([clause[::-1] for clause in cnf.clauses()], cnf.num_variables)
