@@ -81,8 +81,9 @@ def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str
         StoreError: If the folder cannot be read.
     """
     with clear_errors(folder, "read", "choose another folder"):
-        parts = {child.name: paths for child in sorted(folder.iterdir()) if (paths := _files(child, kind))}
-        direct = _files(folder, kind)
+        inside = {child.name: _files(child, kind) for child in sorted(folder.iterdir())}
+        direct, beside = _files(folder, kind)
+    parts = {name: paths for name, (paths, _) in inside.items() if paths}
     if parts and direct:
         raise kind.error(
             f"{folder} holds {kind.noun}s ({direct[0].name}) beside sub-folders of {kind.noun}s ({next(iter(parts))}); "
@@ -91,7 +92,7 @@ def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str
     if not parts and not direct:
         raise kind.error(f"{folder} holds no {kind.noun}; expected are files named {kind.names}")
     listed = parts or {"": direct}
-    _tell_of_others([folder / part for part in parts] or [folder], kind)
+    _tell_of_others([path for name in parts for path in inside[name][1]] if parts else beside, kind)
     samples = {split: {path.name: kind.read(path) for path in files} for split, files in listed.items()}
     digests = {
         s: {name: kind.digest(sample) for name, sample in split_samples.items()} for s, split_samples in samples.items()
@@ -108,24 +109,24 @@ def read_splits(folder: Path, kind: FileKind[T], *, whole: str = "") -> dict[str
     return samples
 
 
-def _files(folder: Path, kind: FileKind[T]) -> list[Path]:
+def _files(folder: Path, kind: FileKind[T]) -> tuple[list[Path], list[Path]]:
+    """Return the files of a kind in a folder, and its other files without the hidden ones; both sorted."""
     if not folder.is_dir() or folder.name.startswith("."):
-        return []
-    return sorted(path for path in folder.iterdir() if kind.is_one(path.name) and path.is_file())
+        return [], []
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    others = [path for path in paths if not (kind.is_one(path.name) or path.name.startswith("."))]
+    return [path for path in paths if kind.is_one(path.name)], others
 
 
-def _tell_of_others(folders: Sequence[Path], kind: FileKind[T]) -> None:
+def _tell_of_others(others: Sequence[Path], kind: FileKind[T]) -> None:
     """Warn of files that are not read because of their names."""
-    with clear_errors(folders[0], "read", "choose another folder"):
-        paths = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
-    others = [path.name for path in paths if not (kind.is_one(path.name) or path.name.startswith("."))]
     if others:
         logger.warning(
             "%s not read, as %s are named %s: %s",
             "1 file is" if len(others) == 1 else f"{len(others):,} files are",
             f"{kind.noun}s",
             kind.names,
-            ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else ""),
+            ", ".join(path.name for path in others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else ""),
         )
 
 

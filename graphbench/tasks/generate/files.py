@@ -34,7 +34,8 @@ def numbered_files(folder: Path, count: int, verifier: Verifier, names: Sequence
     except OSError as error:
         raise EvaluationError(f"{folder} cannot be read: {error.strerror or error}") from error
     for path in paths:
-        number = numbers.get(path.stem.lstrip("0") or "0" if path.stem.isascii() and path.stem.isdigit() else path.stem)
+        is_number = path.stem.isascii() and path.stem.isdigit()
+        number = numbers.get(str(int(path.stem)) if is_number else path.stem)
         if path.suffix not in verifier.endings or number is None:
             raise EvaluationError(
                 f"{path} is not expected; {verifier.answers} are files 0{verifier.endings[0]} to {count - 1}"
