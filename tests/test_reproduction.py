@@ -8,12 +8,13 @@ import random
 from datetime import date
 
 import pytest
+import torch
 
 import graphbench
 from graphbench.catalog.names import card as find_card
 from graphbench.cli.app import main
 from graphbench.core.errors import ResultError
-from graphbench.records.classes import core_seconds
+from graphbench.records.classes import core_seconds, is_on_gpu
 from graphbench.records.files import results_dir, save_record, stored_records
 from graphbench.records.record import RunRecord
 from graphbench.tasks.registry import task_of
@@ -294,6 +295,27 @@ def test_the_shortest_runs_are_repeated_first(asked, tmp_path):
     seconds = [row.record.wall_seconds if row.record.cpu_seconds is None else row.record.cpu_seconds for row in asked]
     assert len(seconds) > 5 and seconds == sorted(seconds) and max(seconds) < 60
     assert len({row.record.dataset.split("/")[0] for row in asked}) == 2
+
+
+def test_the_minutes_of_a_gpu_do_not_count_on_a_machine_without_one(tmp_path, capsys, monkeypatch):
+    def chosen(*words):
+        with pytest.raises(SystemExit) as end:
+            main(["reproduce", *words, "-o", str(tmp_path), "--dry-run", "--json"])
+        assert not end.value.code
+        return set(json.loads(capsys.readouterr().out))
+
+    of_gpus = {row.path for row in rows_of(results_dir()) if is_on_gpu(row.record) and row.minutes < 10}
+    short = ("steiner_tree_easy", "--under", "10")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    everywhere = chosen(*short)
+    assert of_gpus & everywhere
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert chosen(*short) == everywhere - of_gpus
+    assert of_gpus & chosen("steiner_tree_easy")  # whoever names it may repeat it
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["reproduce", *short, "-o", str(tmp_path), "--dry-run"])
+    assert "1 record of a GPU left out: this machine has none" in capsys.readouterr().out
 
 
 def test_one_of_each_takes_a_repeated_record_or_the_shortest():

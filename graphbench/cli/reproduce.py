@@ -42,7 +42,10 @@ def reproduce(
     under: Annotated[
         float | None,
         typer.Option(
-            min=0, metavar="MINUTES", help="Only records whose training took fewer CPU minutes.", show_default="all"
+            min=0,
+            metavar="MINUTES",
+            help="Only records whose training took fewer CPU minutes; none of a GPU on a machine without one.",
+            show_default="all",
         ),
     ] = None,
     one_each: Annotated[
@@ -97,7 +100,7 @@ def reproduce(
     """
     from graphbench.records.files import matches
     from graphbench.verification.repeat import reproduce as train_again
-    from graphbench.verification.repeat import rescore
+    from graphbench.verification.repeat import rescore, times_count_here
     from graphbench.verification.reproduction import finished_of, load_reproductions, one_of_each, save_reproduction
 
     if weights and (weights_suffice or samples is not None):
@@ -115,6 +118,11 @@ def reproduce(
         and (seed is None or row.record.seed in seed)
         and (under is None or row.minutes < under)
     ]
+    if under is not None and not weights:
+        slower, chosen = len(chosen), [row for row in chosen if times_count_here(row)]
+        slower -= len(chosen)
+        if slower and not as_json:
+            _say_slower(slower)
     if not chosen:
         raise ConfigError(_why_none(named, weights))
     finished = {} if again else finished_of(chosen, load_reproductions(output), "weights" if weights else "training")
@@ -144,6 +152,18 @@ def reproduce(
         _print_table(outcomes, len(finished), output)
     if any(isinstance(outcome, Exception) or outcome.verdict == "different" for _, outcome in outcomes):
         raise typer.Exit(1)
+
+
+def _say_slower(count: int) -> None:
+    """Print how many records of a GPU are left out, since they take hours without one."""
+    from graphbench.cli.printing import print_line
+    from graphbench.core.words import counted
+
+    print_line(
+        f"{counted(count, 'record')} of a GPU left out: this machine has none, and the minutes of a GPU are hours "
+        "without it (name the files of the records, without --under, to repeat them)",
+        "yellow",
+    )
 
 
 def _why_none(named: Sequence[Row], weights: bool) -> str:

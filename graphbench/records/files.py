@@ -72,15 +72,19 @@ def read_record(path: Path) -> RunRecord:
             written; the message names key and file. A record without a digest is read, unchecked, only where its format
             is the first one, which is older than digests.
     """
+    return parse_record(_payload(path), path)
+
+
+def _payload(path: Path) -> Any:
+    """Return the content of a file of a record, unchecked; errors as for :func:`read_record`."""
     try:
-        payload = load_json(checked_path("path", path))
+        return load_json(checked_path("path", path))
     except FileNotFoundError:
         raise ResultError(f"there is no record {path}") from None
     except ArgumentError:
         raise
     except (OSError, ValueError) as error:
         raise ResultError(f"{path} is not a JSON record: {error}") from error
-    return parse_record(payload, path)
 
 
 def parse_record(payload: Any, path: Path) -> RunRecord:
@@ -126,7 +130,8 @@ def load_records(
         selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
         records: Folder searched for ``*.json``, at any depth, or several folders; ``baselines/results`` when None. In
             the folder of a run, ``record.json`` alone is read.
-        skip_malformed: Whether a malformed file is left out with a warning that names the file and the reason.
+        skip_malformed: Whether a malformed file is left out with a warning that names the file and the reason. Records
+            that name another dataset are not checked.
 
     Raises:
         ResultError: If a folder does not exist, or a file in it is malformed and not to be left out.
@@ -143,13 +148,19 @@ def stored_records(
         if path.name.startswith(".") or (path.name != RECORD and path.with_name(RECORD).is_file()):
             continue
         try:
-            stored.append((path, read_record(path)))
+            payload = _payload(path)
+            named = payload.get("dataset") if isinstance(payload, dict) else None
+            if isinstance(named, str) and not matches(named, selector):
+                continue
+            record = parse_record(payload, path)
         except ResultError as error:
             if not skip_malformed:
                 raise
             logger.warning("left out: %s", error)
-    chosen = [(path, r) for path, r in stored if matches(r.dataset, selector)]
-    return sorted(chosen, key=lambda item: _order(item[1]))
+            continue
+        if matches(record.dataset, selector):
+            stored.append((path, record))
+    return sorted(stored, key=lambda item: _order(item[1]))
 
 
 def record_folders(records: RecordFolders = None) -> list[Path]:

@@ -296,6 +296,11 @@ def _device(record: RunRecord) -> str:
     return "auto" if is_on_gpu(record) else "cpu"
 
 
+def times_count_here(row: Row) -> bool:
+    """Return whether this machine has the kind of device on which the record's training took its time."""
+    return not is_on_gpu(row.record) or torch.cuda.is_available()
+
+
 @contextmanager
 def _threads(number: int | None) -> Iterator[None]:
     """Let torch compute with a number of threads while the block runs."""
