@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "_ext"))
 code_panel = importlib.import_module("code_panel")
 
 
+@pytest.mark.thorough
 def test_every_dataset_with_models_has_a_panel_of_models_that_fit():
     without = []
     for card in catalog().cards.values():

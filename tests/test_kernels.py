@@ -63,6 +63,7 @@ def toy_package(root: Path) -> Path:
     return toy
 
 
+@pytest.mark.thorough
 def test_a_change_in_a_called_file_is_never_missed(tmp_path):
     toy = toy_package(tmp_path)
     (toy / "outer.py").write_text(
@@ -253,6 +254,7 @@ def test_a_function_that_is_defined_after_its_caller_counts(tmp_path):
     assert run_code(tmp_path, PLUG_IN, "late") == {"values": {"late": 2003}, "hits": []}
 
 
+@pytest.mark.thorough
 def test_code_that_changed_after_its_import_is_not_taken_for_the_new_file(tmp_path):
     write_module(tmp_path / "shelf" / "edited.py", "@kernel\ndef f(x):\n    return x + 1000")
     write_module(tmp_path / "desk" / "edited.py", "from shelf.edited import f\n@kernel\ndef run(x):\n    return f(x)")

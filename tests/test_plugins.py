@@ -476,6 +476,7 @@ def test_errors_of_a_users_code_are_one_line_that_says_where(package, tmp_path):
     assert "error: KeyError: 'factor'; raised in " in log and " in __init__; set" in log and "Traceback" not in log
 
 
+@pytest.mark.thorough
 def test_a_value_outside_the_range_of_a_metric_is_refused_when_it_is_scored(package, tmp_path):
     other_plugin(
         package,
@@ -596,6 +597,7 @@ def test_a_card_that_cannot_be_read_breaks_its_plugin_alone(package):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.thorough
 def test_prints_of_a_generator_do_not_reach_the_answer(package, tmp_path, workers):
     source = (package / "domain.py").read_text()
     loud = source.replace("    count = len(indices)\n", "    print('drawing')\n    count = len(indices)\n", 1)

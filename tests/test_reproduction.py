@@ -344,6 +344,7 @@ def test_a_record_given_as_a_file_is_compared_with_its_further_seeds(asked, tmp_
     assert [one.path for one in asked] == [row.path] and len(asked[0].others) == len(row.others)
 
 
+@pytest.mark.thorough
 def test_stored_weights_have_the_scores_of_their_record(root, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:

@@ -50,6 +50,7 @@ def test_predictions_are_for_one_draw(tmp_path, capsys):
     assert "items" in run(capsys, *arguments, expect=2).err
 
 
+@pytest.mark.thorough
 def test_train_and_report(tmp_path, capsys):
     settings = ["--set", "model.hidden=8", "--set", "model.layers=1", "--set", "training.batch_size=16"]
     arguments = ["train", "bridges_easy", "--model", "gin_small", *settings, "--steps", 2, *LIMIT, "--evaluate", "test"]

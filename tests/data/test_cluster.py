@@ -36,6 +36,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot im
 Facts = Callable[[Path], dict[str, Any]]
 
 
+@pytest.mark.thorough
 def test_a_cluster_writes_the_same_bytes(
     watched_card: Card, undisturbed: dict[str, Any], address: str, watched: Watched, tmp_path: Path, facts_of: Facts
 ) -> None:

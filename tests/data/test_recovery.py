@@ -125,6 +125,7 @@ def test_a_split_written_without_shards_is_whole_or_not_there(
     assert leftovers(root) == []
 
 
+@pytest.mark.thorough
 def test_killed_at_random_times_a_build_resumes(
     card: Card, clean: dict[str, Any], tmp_path: Path, facts_of: Facts, leftovers: Callable[[Path], list[str]]
 ) -> None:

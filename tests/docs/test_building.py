@@ -172,6 +172,7 @@ def test_the_page_of_a_domain_holds_its_datasets_once_in_tree_and_tables(domain)
         assert (ROOT / "docs" / f"{guide}.md").is_file() and f"<../{guide}>" in text
 
 
+@pytest.mark.thorough
 def test_a_line_of_scores_holds_the_best_of_every_kind():
     card = graphbench.card("clutrr/gen_23")
     floor, solvers = card.floor["test"], card.solvers["test"]

@@ -51,6 +51,7 @@ def test_graphs_come_back_with_their_values_and_splits(molecules):
         assert [kinds[pair] for pair in pairs] == data.edge_features.tolist()
 
 
+@pytest.mark.thorough
 def test_everything_else_works_with_the_dataset(molecules, tmp_path):
     graphbench.from_pyg("mine/toy", molecules, metric="roc_auc", also=["accuracy"])
     assert "mine/toy" in list_datasets("mine/*") and graphbench.card("mine/toy").floor["test"]["random"].keys() == {

@@ -132,6 +132,7 @@ def test_every_domain_counts_the_same_in_the_suite():
 
 @settings(max_examples=15, deadline=None)
 @given(st.dictionaries(st.sampled_from(["mst", "bridges", "kinship"]), st.floats(0.0, 0.99), min_size=2))
+@pytest.mark.thorough
 def test_leaving_a_dataset_out_never_raises_a_mean(scores):
     others = runs("other", (0,), mst=0.5, bridges=0.5, kinship=0.5)
     rows = group(others + runs("own", (0,), **scores), "suite").rows

@@ -351,6 +351,7 @@ def test_edges_within_a_side_that_are_no_links_carry_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lcg", "vcg"])
+@pytest.mark.thorough
 def test_every_parameter_gets_a_gradient_and_labels_are_learned(kind: str) -> None:
     model = model_of(kind, layers=3, activation="gelu").train()
     batch = batch_of([data_of(kind, drawn(n, 6, 8), 6) for n in range(6)])

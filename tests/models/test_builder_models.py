@@ -101,6 +101,7 @@ def test_gradients_reach_all_parameters():
         assert parameter.grad is not None and bool(parameter.grad.abs().sum() > 0), name
 
 
+@pytest.mark.thorough
 def test_it_learns_to_choose_and_its_circuits_become_smaller():
     texts = texts_of(6, ((8, 1),) * 8)
     model = model_of(hidden=32, sharpness=2.0)

@@ -78,6 +78,7 @@ def test_a_run_whose_plain_form_fails_is_kept(tmp_path, monkeypatch, caplog):
     assert result.record.operations is None and "not counted: no memory" in caplog.text
 
 
+@pytest.mark.thorough
 def test_more_steps_and_wider_layers_have_more_operations(tmp_path):
     config = load_config(ID, "gin_small")
     assert config.model.hidden == 96

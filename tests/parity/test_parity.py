@@ -18,6 +18,12 @@ from graphbench.training.evaluate import evaluate_run
 from .cases import CASES, FROZEN, RUNS, facts_of, machine, run, search
 
 KEPT = [name for name, case in CASES.items() if case.kept]
+LONGER = ("clrs_text_bfs", "clutrr_story", "co_mis_size")
+
+
+def case(name: str) -> Any:
+    """Return the argument of a test for one case; the longer cases are checked thoroughly only."""
+    return pytest.param(name, marks=pytest.mark.thorough if name in LONGER else ())
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +60,7 @@ def close(found: Any, expected: Any, where: str = "") -> None:
         assert found == expected, where
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", map(case, CASES))
 def test_runs_have_the_frozen_bits(name: str, root: Path, tmp_path: Path) -> None:
     expected, comparable = frozen(name)
     found = json.loads(json.dumps(facts_of(run(CASES[name], root, tmp_path / "run"))))
@@ -79,7 +85,7 @@ def test_run_folders_of_earlier_versions_are_scored(name: str, root: Path) -> No
     assert scores == pytest.approx(expected, rel=1e-4, abs=1e-4 if frozen(name)[1] else 0.05)
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", map(case, KEPT))
 def test_run_folders_of_earlier_versions_are_continued(name: str, root: Path, tmp_path: Path) -> None:
     shutil.copytree(RUNS / name, tmp_path / "run")
     result = run(CASES[name], root, tmp_path / "run")

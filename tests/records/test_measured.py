@@ -234,6 +234,7 @@ def test_metrics_that_do_not_fit_are_refused(tmp_path, splits, answers, capsys, 
     assert words in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.thorough
 def test_a_metric_is_added_from_the_weights_of_a_run(tmp_path, splits):
     run = tmp_path / "run"
     root = splits["test"].path.parents[2]

@@ -72,6 +72,7 @@ def robustness(kind, family="rob", seed=0, model="gat", **changes):
     return make_record(seed, **fields | changes)
 
 
+@pytest.mark.thorough
 def test_a_matrix_holds_what_was_trained_on_by_what_was_tested_on(tmp_path):
     few = {"test": {"accuracy": 0.5}, "clean": {"accuracy": 0.25}}
     records = [

@@ -56,6 +56,7 @@ def test_noise_is_shown_under_the_names_of_the_card_and_older_names_stay():
     assert [text.get_text() for text in axes.get_xticklabels()][:4] == list(NOISES)
 
 
+@pytest.mark.thorough
 def test_the_report_has_a_section_for_the_files(tmp_path):
     splits = ["test", *NOISES]
     records = [

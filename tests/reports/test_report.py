@@ -119,6 +119,7 @@ def test_scores_of_older_data_are_not_compared(tmp_path, card):
     assert "version 1 (the card is at 2)" in text
 
 
+@pytest.mark.thorough
 def test_runs_on_several_draws_are_one_row_with_a_note(tmp_path, card):
     runs = [
         make_record(seed, f1=f1, data_seed=k, data_fingerprint=f"v2-ab12cd34ef56-draw{k}")

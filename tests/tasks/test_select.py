@@ -212,6 +212,7 @@ def test_a_forest_is_trained_recorded_scored_again_and_reported(select_data, tmp
     assert "closed_gap" in text and f"{score['closed_gap']:.4f}" in text
 
 
+@pytest.mark.thorough
 def test_a_graph_network_learns_to_choose(select_data, tmp_path):
     data = select_data()
     result = run(data, GIN, tmp_path / "gin", evaluate=("val", "test"))

@@ -57,6 +57,7 @@ def root(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "dataset"), [*trained_configs()])
+@pytest.mark.thorough
 def test_a_configuration_trains_under_bf16(name, dataset, root, tmp_path):
     limits = {"limit": 500} if dataset.startswith("social") else {"limit": 4, "val_limit": 4}
     options = {"steps": 2, "root": root, "output": tmp_path, "overrides": {"training": SMALL}, "device": "cpu"}

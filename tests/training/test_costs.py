@@ -126,6 +126,7 @@ def test_which_estimators_draw_random_numbers():
     assert threads_of("k_nearest", {"n_jobs": -1}, 7) >= 1 == threads_of("k_nearest", {"n_jobs": -10_000}, 7)
 
 
+@pytest.mark.thorough
 def test_committed_records_without_the_fact_are_judged_by_their_configuration():
     """Records that state the fact agree with what their configuration says."""
     records = load_records()

@@ -208,6 +208,7 @@ def test_a_log_line_of_progress_without_a_terminal(monkeypatch, caplog):
     assert "gin on toys: 21 of 100 steps, loss 0.5, about " in caplog.text and " left" in caplog.text
 
 
+@pytest.mark.thorough
 def test_a_run_says_how_long_it_will_take_and_what_it_scores(toys, tiny, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(progress_module.sys.stderr, "isatty", lambda: False, raising=False)
     monkeypatch.setattr(progress_module, "LOG_SECONDS", 0.0)

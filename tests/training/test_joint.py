@@ -96,6 +96,7 @@ def test_updates_take_turns_in_the_order_of_the_datasets(root, tmp_path, monkeyp
         ("proportional", {"clrs/bfs": 2, "clrs/minimum": 6}, "updates in proportion to their training samples"),
     ],
 )
+@pytest.mark.thorough
 def test_a_mixture_decides_how_often_a_dataset_is_trained_on(root, tmp_path, monkeypatch, mixture, counts, note):
     seen, data = updates_of(monkeypatch), graphbench.Loader(TRACES, root=root, limit=12, workers=1).load(())
     data["clrs/bfs"]._opened["train"] = data["clrs/bfs"].train[:4]
@@ -135,6 +136,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path, monkeypatch, m
         run(root, tmp_path / "parts", **{**options, "mixture": {"clrs/bfs": 2, "clrs/minimum": 1}})
 
 
+@pytest.mark.thorough
 def test_another_order_or_another_dataset_does_not_continue_a_run(root, tmp_path):
     run(root, tmp_path, steps=2)
     for datasets in (TRACES[::-1], ["clrs/bfs", "clrs/dfs"], ["clrs/bfs"]):
@@ -142,6 +144,7 @@ def test_another_order_or_another_dataset_does_not_continue_a_run(root, tmp_path
             run(root, tmp_path, datasets, steps=2)
 
 
+@pytest.mark.thorough
 def test_a_finished_run_is_scored_again_and_keeps_its_scores(root, tmp_path):
     first = run(root, tmp_path)
     again = run(root, tmp_path, evaluate="test")
@@ -165,6 +168,7 @@ def test_a_split_that_one_of_the_datasets_has_is_scored_and_predicted_for_it_alo
         write_run_predictions(tmp_path / "run", tmp_path / "predictions", "n7777", **options)
 
 
+@pytest.mark.thorough
 def test_the_default_folder_of_a_group_has_its_name(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = run(root, None, steps=1)

@@ -168,6 +168,7 @@ def test_scores_of_sizes_are_replaced_with_those_of_their_split(texts, tiny, tmp
     assert record.notes == "prompts scored: test 1 of 7"
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_goes_on_with_the_same_bits(texts, tiny, tmp_path):
     overrides = {
         "model.randomised_positions": 300,

@@ -70,6 +70,7 @@ def test_every_hop_draws_incoming_arcs_without_replacement(data, whole, per_hop)
         assert all(not drawn[node] for node in frontier)  # nodes of the last hop have no arcs of their own
 
 
+@pytest.mark.thorough
 def test_every_incoming_arc_is_drawn_equally_often(data, whole):
     sampler = NeighbourBatches(data.train, NeighbourSettings(nodes=1, per_hop=(3,)))
     degrees = torch.bincount(whole.edge_index[1], minlength=sampler.nodes)

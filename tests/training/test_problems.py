@@ -194,6 +194,7 @@ training: {steps: 30, batch_size: 8, lr: 0.01, weight_decay: 0.0}
 """
 
 
+@pytest.mark.thorough
 def test_a_stepwise_model_learns_without_labels_and_solves(options, tmp_path):
     result = train(**{**options, "model": config_at(tmp_path / "stepwise.yaml", STEPWISE)})
     folder = options["root"] / "co" / "toy"

@@ -80,6 +80,7 @@ def test_a_split_that_is_not_there_is_told_by_name(tmp_path):
         train("mst_easy", "gin_small", overrides={"training.val_split": "val_huge"}, output=tmp_path / "run")
 
 
+@pytest.mark.thorough
 def test_a_limit_is_named_where_it_leaves_samples_out(make_toys, shipped, tmp_path):
     def label(limit: int, name: str, chosen=None) -> str:
         data = make_toys(limit=limit)

@@ -70,6 +70,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(pretrained, root, tmp_pat
     assert resumed.record.weights_hash == whole.record.weights_hash
 
 
+@pytest.mark.thorough
 def test_algorithms_and_joint_models_share_processors(root, tmp_path):
     small = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4}
     options = {"model": "mpnn_small", "overrides": small, "limit": 8}

@@ -211,6 +211,7 @@ def test_the_seed_decides_everything_and_leaves_the_caller_alone(toys, tiny, tmp
 
 
 @pytest.mark.parametrize("output", ["heavy", "total", "both"])
+@pytest.mark.thorough
 def test_cutting_a_batch_into_parts_leaves_the_update_the_same(make_toys, tiny, tmp_path, output):
     options = ["model.dropout=0", "training.warmup=0", "training.lr=1e-3"]
     for name, parts in (("one", 1), ("five", 5)):

@@ -52,6 +52,7 @@ def test_a_run_leaves_a_record_and_is_scored_again_alike(root, tmp_path):
         torch.testing.assert_close(model.state_dict()[name], value)
 
 
+@pytest.mark.thorough
 def test_a_finished_run_keeps_its_scores_until_it_is_trained_anew(root, tmp_path):
     first = train(root, tmp_path, evaluate=("val", "test"))
     again = train(root, tmp_path, evaluate="n32")
@@ -75,6 +76,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path):
             assert torch.equal(ends[1][name], value), name
 
 
+@pytest.mark.thorough
 def test_accumulating_parts_gives_the_same_update(root, tmp_path):
     runs = []
     for parts in (1, 2):

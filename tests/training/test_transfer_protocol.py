@@ -253,6 +253,7 @@ def test_names_with_commas_between_them_are_separate_datasets(option, tmp_path, 
     assert "unknown dataset 'nowhere'" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_the_command_writes_results_table_and_curves(tmp_path, capsys):
     words = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     sizes = ["--shots", "4", "--seed", "0", "--pretrain-steps", "2", "--steps", "2", "--limit", "20", *words]

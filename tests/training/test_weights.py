@@ -112,6 +112,7 @@ def shelf(tmp_path):
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "several" else ()) for kind in RUNS]
 )
+@pytest.mark.thorough
 def test_a_model_comes_back_with_its_weights_and_its_scores(finished, shelf, kind):
     run = finished(kind)
     file = run.export(shelf, dtype="float32")

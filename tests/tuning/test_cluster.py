@@ -111,6 +111,7 @@ def test_time_and_death_are_handled_beside_the_clusters_worker(start: Callable[.
     assert ended[1].tries == MAX_TRIES and "exit code 5" in ended[1].reason
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_in_a_trial_costs_a_retry_which_is_counted_and_told(
     client: Any, start: Callable[..., Execution], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_worker_killed_in_a_trial_costs_a_retry_which_is_counted_and_told(
     client.wait_for_workers(2, timeout=120)
 
 
+@pytest.mark.thorough
 def test_a_cluster_without_workers_is_told_once_and_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

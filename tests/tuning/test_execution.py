@@ -344,6 +344,7 @@ def test_a_script_needs_no_main_guard_and_is_not_imported_again(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.thorough
 def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path, number: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(_UNGUARDED)

@@ -120,6 +120,7 @@ def test_a_run_with_retried_trials_that_is_cut_anywhere_goes_on_alike(
     assert "another version" not in caplog.text
 
 
+@pytest.mark.thorough
 def test_a_retried_configuration_of_an_open_rung_can_be_promoted(tmp_path: Path) -> None:
     def best_fails(config: dict[str, Any], seed: int, budget: int) -> float:
         if config["kind"] == "b":
@@ -166,6 +167,7 @@ def test_a_missing_checkpoint_is_told_once_and_noted(tmp_path: Path, caplog: pyt
     assert {trial.continued_from for trial in best.trials} == {0}
 
 
+@pytest.mark.thorough
 def test_a_run_began_when_it_was_first_opened(tmp_path: Path) -> None:
     def slow(config: dict[str, Any], seed: int, budget: int) -> float:
         time.sleep(1.2)
@@ -180,6 +182,7 @@ def test_a_run_began_when_it_was_first_opened(tmp_path: Path) -> None:
     assert second["started"] == opened and second["finished"] > first["finished"]
 
 
+@pytest.mark.thorough
 def test_what_was_not_reached_is_told_with_the_trials_it_takes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -232,6 +235,7 @@ def test_mistakes_of_settings_have_no_second_traceback(tmp_path: Path) -> None:
     assert caught.value.__suppress_context__ and caught.value.__cause__ is None
 
 
+@pytest.mark.thorough
 def test_steps_of_trials_that_are_ended_are_those_of_their_last_checkpoint(tmp_path: Path) -> None:
     class Slow:
         def __call__(self, config: dict[str, Any], seed: int, budget: int, folder: Path) -> float:

@@ -20,7 +20,7 @@ from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file
 
-SAMPLES = (16, pytest.param(50, marks=pytest.mark.slow))
+SAMPLES = (4, pytest.param(16, marks=pytest.mark.thorough), pytest.param(50, marks=pytest.mark.slow))
 
 
 def families(domain: str) -> list[Card]:

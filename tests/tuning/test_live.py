@@ -206,6 +206,7 @@ if sys.argv[1] == "raise":
 
 
 @pytest.mark.parametrize("how", ["raise", "end"])
+@pytest.mark.thorough
 def test_a_real_terminal_is_restored_though_nobody_ends_the_display(how, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -172,6 +172,7 @@ def test_steps_of_a_trial_that_fails_are_those_known_to_be_done(make, tmp_path, 
     assert method.steps_in(tmp_path / "cut", 0) == 0
 
 
+@pytest.mark.thorough
 def test_a_baseline_for_a_smaller_budget_ends_where_the_search_did(make, tmp_path, root):
     method = make(budgets=(9, 27, 54))
     found = promoted(method, tmp_path / "search")[1]
@@ -193,6 +194,7 @@ def test_steps_are_those_of_the_trial_where_its_checkpoint_is_lost_or_training_s
     assert len({result.cost for result in early}) == 1
 
 
+@pytest.mark.thorough
 def test_a_damaged_checkpoint_costs_its_steps_and_nothing_else(make, tmp_path, caplog):
     method = make(budgets=(9, 27, 54))
     first = method(LR, 0, 9, None, tmp_path)
@@ -378,6 +380,7 @@ def test_a_loss_that_is_not_finite_and_a_full_memory_are_told_apart_by_the_worke
     assert outcome.status is Status.RAISED and "warmup 27 leaves nothing" in outcome.reason
 
 
+@pytest.mark.thorough
 def test_the_baseline_file_of_a_configuration_trains_to_the_same_weights_and_score(make, root, tmp_path):
     method = make(budgets=(9, 27, 54))
     found = promoted(method, tmp_path / "search")[-1]

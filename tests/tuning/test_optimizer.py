@@ -157,6 +157,7 @@ def test_observers_know_of_the_end_after_an_error_and_the_result_is_written(tmp_
     assert len(json.loads((tmp_path / "result.json").read_text())["trials"]) == 2
 
 
+@pytest.mark.thorough
 def test_the_report_is_written_unless_it_is_not_wanted(tmp_path: Path) -> None:
     optimizer = Optimizer(settings(tmp_path, trials=3, method="random"), _plain())
     optimizer.optimize(report=False)
@@ -403,6 +404,7 @@ class _Interrupt(Recorder):
             raise KeyboardInterrupt
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_that_is_gone_means_from_scratch(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Optimizer(settings(tmp_path, trials=45), continuing()).optimize([_Interrupt(28)], report=False)

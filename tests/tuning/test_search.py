@@ -63,6 +63,7 @@ def test_the_default_is_the_first_trial_and_reaches_the_largest_budget_however_b
 
 
 @pytest.mark.parametrize("method", HALVING)
+@pytest.mark.thorough
 def test_one_round_has_the_trials_of_the_table_and_the_default(method: Method) -> None:
     trials = run_search(_search(method), 75)
     sizes = bracket_sizes(4, 3)

@@ -131,6 +131,7 @@ def test_a_new_numbering_does_not_move_the_label_of_the_maximum_clique_along():
 
 
 @pytest.mark.parametrize(("num_nodes", "p"), [(60, 0.9), (128, 0.9)])
+@pytest.mark.thorough
 def test_without_budget_the_label_is_not_proved_and_holds_members_of_cliques(random_edges, num_nodes, p):
     edges = random_edges(num_nodes, p, 1)
     everything, size, proved = members_of(num_nodes, edges)

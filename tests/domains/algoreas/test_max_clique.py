@@ -66,6 +66,7 @@ def test_clique_is_the_first_of_the_largest(random_edges, num_nodes, p, seed):
 
 
 @pytest.mark.parametrize(("num_nodes", "p"), [(40, 0.3), (40, 0.75), (63, 0.6), (64, 0.6), (65, 0.6), (110, 0.4)])
+@pytest.mark.thorough
 def test_clique_equals_networkx_on_larger_graphs(random_edges, num_nodes, p):
     for seed in range(8):
         edges = random_edges(num_nodes, p, seed)

@@ -305,6 +305,7 @@ def test_distribution_is_that_of_networkx_at_64_nodes(name):
         ("sbm", {"p": [[0.31, 0.01], [0.01, 0.31]], "sizes": [0.375, 0.625]}),
     ],
 )
+@pytest.mark.thorough
 def test_the_comparison_detects_a_wrong_parameter(name, wrong):
     p_value = smallest_p_value(name, wrong, TREE[name], 16, 3000)
     assert (p_value > 1e-4) == (wrong == {"m1": 2, "m2": 4, "p": 0.7})

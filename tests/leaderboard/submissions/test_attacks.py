@@ -268,6 +268,7 @@ def test_nothing_is_written_of_a_submission_that_is_refused_as_a_whole(folder, c
         ({"model": "mine.yaml"}, "mine.yaml is none of graphbench's configurations"),
     ],
 )
+@pytest.mark.thorough
 def test_full_budgets_that_the_record_itself_contradicts(change, why, tmp_path, monkeypatch):
     (tmp_path / "mine.yaml").write_text("training: {steps: 1}")
     monkeypatch.chdir(tmp_path)

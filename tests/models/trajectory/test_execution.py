@@ -18,6 +18,7 @@ from .test_model import batch_of, build
         pytest.param("floyd_warshall", "triplet_gmpnn", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.thorough
 def test_a_step_compiles_as_one_graph(name, processor):
     features, batch = batch_of(name)
     model = build(features, processor=processor)
@@ -33,6 +34,7 @@ def test_a_step_compiles_as_one_graph(name, processor):
 
 @pytest.mark.parametrize("processor", ["mpnn", "triplet_gmpnn", "gatv2", "memnet", "gin", "gt"])
 @pytest.mark.parametrize("name", ["floyd_warshall", "insertion_sort"])
+@pytest.mark.thorough
 def test_half_precision(name, processor):
     features, batch = batch_of(name)
     model = build(features, processor=processor, permutations=True).eval()

@@ -109,6 +109,7 @@ def part_of(batch, chosen):
 
 
 @pytest.mark.parametrize("name", ["bfs", "dijkstra", "strongly_connected_components", "insertion_sort", "minimum"])
+@pytest.mark.thorough
 def test_the_losses_of_parts_add_up_with_their_weights(name):
     about = card(f"clrs/{name}")
     samples = draw_samples(about, "train", np.arange(6))

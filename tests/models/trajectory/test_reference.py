@@ -72,6 +72,7 @@ def moved_by_rounding(case, found):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thorough
 def test_raw_values_are_the_reference_s(case):
     batch, model = batch_of(case), model_of(case)
     with torch.no_grad():

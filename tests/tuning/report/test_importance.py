@@ -67,6 +67,7 @@ def test_shares_of_a_known_function(known):
     assert (known.trials, known.configurations, known.budget, known.at_budget) == (150, 150, 100, 150)
 
 
+@pytest.mark.thorough
 def test_an_interaction_has_a_total_effect_and_none_alone():
     space = {name: {"type": "categorical", "choices": [0, 1], "default": 0} for name in ("x", "y", "z")}
     parameters = read_parameters(space, [])
@@ -77,6 +78,7 @@ def test_an_interaction_has_a_total_effect_and_none_alone():
     assert effects["z"].total < 0.05
 
 
+@pytest.mark.thorough
 def test_effects_are_those_at_the_largest_budget(parameters):
     def cost(config, budget, rng):
         return "abc".index(config["weak"]) if budget == 10 else config["none"] / 20
@@ -86,6 +88,7 @@ def test_effects_are_those_at_the_largest_budget(parameters):
     assert found.budget == 100 and (found.trials, found.at_budget) == (120, 60)
 
 
+@pytest.mark.thorough
 def test_inactive_parameters_count_as_their_default():
     space = {
         "kind": {"type": "categorical", "choices": ["on", "off"], "default": "off"},
@@ -107,11 +110,13 @@ def test_inactive_parameters_count_as_their_default():
     assert effects["kind"].alone < 0.05
 
 
+@pytest.mark.thorough
 def test_noise_is_not_trusted(parameters):
     found = importance(parameters, trials_of(parameters, lambda c, b, r: r.normal(), 40))
     assert found.effects and not found.trusted and found.r2 < 0.2
 
 
+@pytest.mark.thorough
 def test_configurations_seen_at_other_budgets_are_no_proof():
     """Noise that a configuration keeps over its budgets must not look predictable."""
     parameters = read_parameters(SPACE, [])
@@ -124,6 +129,7 @@ def test_configurations_seen_at_other_budgets_are_no_proof():
     assert found.r2 < 0.3
 
 
+@pytest.mark.thorough
 def test_one_exploded_cost_does_not_hide_the_others(parameters):
     trials = trials_of(parameters, known_cost, 60)
     trials[7] = Trial(7, 7, trials[7].config, 100, 0, 0, Status.SUCCESS, 1e9, 1.0, 100, "")
@@ -132,6 +138,7 @@ def test_one_exploded_cost_does_not_hide_the_others(parameters):
     assert found.effects[0].name == "strong" and found.effects[0].total > 0.6
 
 
+@pytest.mark.thorough
 def test_failed_trials_are_left_out(parameters, known):
     trials = trials_of(parameters, known_cost, 150)
     config = {"strong": 0.1, "weak": "c", "none": 20, "fixed": 7}

@@ -216,6 +216,7 @@ def _larger(trial):
     return replace(trial, number=9, budget=81, continued_from=27, steps=54)
 
 
+@pytest.mark.thorough
 def test_a_largest_budget_that_was_not_reached_is_warned_of_everywhere(tmp_path):
     result = make_result(make_trials(12))
     best = History(result).incumbent
@@ -244,6 +245,7 @@ def test_budgets_are_those_of_the_ladder_and_one_is_one():
     assert "at 1 step, the best of 1 trial\n" in text and "Hyperband, 1 step each, seed 0" in text
 
 
+@pytest.mark.thorough
 def test_importance_of_equal_costs_is_not_computed_and_an_undefined_r2_is_said_to_be(tmp_path):
     equal = [replace(trial, cost=1 / trial.budget) for trial in make_trials(failing=False)]
     write_report(make_result(equal), tmp_path)
@@ -261,6 +263,7 @@ def test_notes_of_trials_stand_in_the_provenance():
 
 
 @pytest.mark.usefixtures("without_importance")
+@pytest.mark.thorough
 def test_incumbent_file_of_a_model_of_ours_trains(tmp_path):
     best = History(make_result()).incumbent
     method = DatasetMethod("mst_easy", "gin_small", budgets=BUDGETS, overrides={"training.batch_size": 64}, limit=1000)
