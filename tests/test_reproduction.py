@@ -383,6 +383,7 @@ def test_a_random_sample_of_five_committed_rows_is_obtained_again(root, tmp_path
 
 EXPLAINED = {  # on the page, with what changed
     "clrs/binary_search/mpnn_small-22794f29-seed2.json": "cpu ",
+    "clrs/find_maximum_subarray_kadane/mpnn_small-eef3010e-seed2.json": "cpu ",
     "social/sim_reposts_small/mlp-78d23f14-seed2.json": "cpu ",
 }
 

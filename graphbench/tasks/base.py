@@ -195,6 +195,9 @@ class Task(ABC):
     def configure(self, model: Any) -> None:  # noqa: B027
         """Read the settings of the trained or scored model that the task needs from the model's configuration."""
 
+    def follow(self, model: Any) -> None:  # noqa: B027
+        """Read what a fitted model has learned about the way in which its predictions are used and scored."""
+
     # ------------------------------------------------------------------------------------------------ splits
 
     def splits_for(self, role: str) -> list[str]:

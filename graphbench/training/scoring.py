@@ -157,6 +157,7 @@ def score_split(
     if len(dataset) == 0:
         raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
     task.require_labels(dataset)
+    task.follow(model)
     id_ = task_id if task_id is not None else dataset.card.address
     size = largest_batch(model, dataset) if batch_size == "auto" else batch_size
 

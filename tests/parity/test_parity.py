@@ -60,7 +60,7 @@ def close(found: Any, expected: Any, where: str = "") -> None:
         assert found == expected, where
 
 
-@pytest.mark.parametrize("name", map(case, CASES))
+@pytest.mark.parametrize("name", [case(name) for name in CASES])
 def test_runs_have_the_frozen_bits(name: str, root: Path, tmp_path: Path) -> None:
     expected, comparable = frozen(name)
     found = json.loads(json.dumps(facts_of(run(CASES[name], root, tmp_path / "run"))))
@@ -85,7 +85,7 @@ def test_run_folders_of_earlier_versions_are_scored(name: str, root: Path) -> No
     assert scores == pytest.approx(expected, rel=1e-4, abs=1e-4 if frozen(name)[1] else 0.05)
 
 
-@pytest.mark.parametrize("name", map(case, KEPT))
+@pytest.mark.parametrize("name", [case(name) for name in KEPT])
 def test_run_folders_of_earlier_versions_are_continued(name: str, root: Path, tmp_path: Path) -> None:
     shutil.copytree(RUNS / name, tmp_path / "run")
     result = run(CASES[name], root, tmp_path / "run")

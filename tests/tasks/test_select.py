@@ -18,6 +18,7 @@ from graphbench.catalog.sections import Measured
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import CardError, ConfigError, EvaluationError, ResultError
 from graphbench.domains.co import labellers
+from graphbench.models.tabular.presolving import best_schedule, held_out_choices
 from graphbench.records.files import read_record
 from graphbench.records.record import RunRecord
 from graphbench.reports.report import build_report
@@ -317,6 +318,66 @@ def test_a_selector_is_scored_after_presolving_and_so_are_its_files(select_data,
     np.savez(tmp_path / "two.npz", y_pred=chosen, presolving=np.array([1.0, 2.0]))
     with pytest.raises(EvaluationError, match=r"presolving is float64 \[2\]; give one number"):
         score_predictions("portfolios/toy", "test", tmp_path / "two.npz", **whole)
+
+
+def test_the_best_schedule_is_no_dearer_than_any_other():
+    random = np.random.default_rng(0)
+    learned = 0
+    for _ in range(40):
+        costs = random.exponential(size=(30, 3)) * random.choice([0.1, 1.0, 10.0], (30, 3))
+        costs[random.random((30, 3)) < 0.2] = 100.0  # failed
+        choices, overhead = random.integers(0, 3, 30), random.exponential(size=30) * random.choice([0.0, 1.0])
+
+        def mean(schedule, costs=costs, choices=choices, overhead=overhead):
+            total = 0.0
+            for cost, choice, paid in zip(costs, choices, overhead, strict=True):
+                if schedule is not None and cost[schedule[0]] <= schedule[1]:
+                    total += cost[schedule[0]]
+                else:
+                    total += paid + cost[choice] + (0.0 if schedule is None or choice == schedule[0] else schedule[1])
+            return total / len(costs)
+
+        best = best_schedule(costs, choices, overhead)
+        learned += best is not None
+        others = [None, *((k, t) for k in range(3) for t in costs[:, k] if t < 100.0)]
+        assert mean(best) == pytest.approx(min(mean(other) for other in others))
+    assert learned > 10
+
+
+def test_held_out_choices_are_made_without_the_instance():
+    def choose(fitted, chosen):
+        assert not set(fitted) & set(chosen) and len(fitted) + len(chosen) == 23
+        return chosen * 2
+
+    assert held_out_choices(23, choose, 0).tolist() == [2 * row for row in range(23)]
+
+
+def test_a_schedule_is_learned_on_the_training_split_and_scored(select_data, select_root, tmp_path):
+    text = FOREST.format(method="costs").replace("kind: selector", "kind: selector, presolving: learned")
+    data = select_data(task={"type": "select", "options": {"overhead": 5.0}}, version=4)
+    result = run(data, text, tmp_path / "learned")
+    name, seconds = result.model.schedule  # five seconds for a choice make a run before it worth its time
+    assert f"learned presolving: {name.removesuffix('_cost')} for {seconds:.4g}" in result.record.notes
+    options = {"root": select_root, "progress": False, "device": "cpu"}
+    (path,) = write_run_predictions(result.path, tmp_path / "files", "test", **options)
+    with np.load(path) as arrays:
+        stored = dict(arrays)
+    assert stored["presolving"].tolist() == [seconds] and stored["presolver"].tolist() == [name.removesuffix("_cost")]
+    names = [f.name for f in data.card.outputs]
+    costs, presolver = costs_of(data.test), names.index(name)
+    choices = stored["y_pred"].argmax(axis=1)
+    elsewhere = costs[np.arange(len(costs)), choices] + 5.0 + np.where(choices == presolver, 0.0, seconds)
+    expected = np.where(costs[:, presolver] <= seconds, costs[:, presolver], elsewhere).mean()
+    assert result.scores["test"]["par10"] == pytest.approx(expected)
+    whole = {"limit": None, "root": select_root, "progress": False}
+    assert dict(score_predictions("portfolios/toy", "test", path, **whole)[0]["test"]) == dict(result.scores["test"])
+    again = evaluate_run(result.path, "test", **options)
+    assert again["test"]["par10"] == result.scores["test"]["par10"]
+    np.savez(tmp_path / "other.npz", **{**stored, "presolver": np.array(["nobody"])})
+    with pytest.raises(EvaluationError, match="presolver is 'nobody'; give one of"):
+        score_predictions("portfolios/toy", "test", tmp_path / "other.npz", **whole)
+    with pytest.raises(ConfigError, match=r"'learned' on 8 training instances, which takes 10; give the"):
+        run(data, text.replace("kind: selector", "kind: selector, most_rows: 8"), tmp_path / "few")
 
 
 # ------------------------------------------------------------------------------------------------ files

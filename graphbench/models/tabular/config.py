@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -48,6 +48,9 @@ class SelectorModelConfig(ArchitectureConfig):
         most_rows: Maximum number of training instances; a random sample of a larger table is used.
         presolving: How long the algorithm that is best on the training split runs before the inputs are computed and a
             choice is made, in the unit of the costs; see :class:`graphbench.tasks.select.evaluator.SelectionEvaluator`.
+            ``learned``: the algorithm and its time, or no presolving, are the ones that make the choices on the
+            training split cheapest (:func:`graphbench.models.tabular.presolving.best_schedule`), where every choice is
+            made by estimators that were fitted without its instance.
         options: Arguments of the estimator, under the names of its library, e.g. ``n_estimators``.
     """
 
@@ -62,5 +65,5 @@ class SelectorModelConfig(ArchitectureConfig):
     ignore: tuple[str, ...] = ()
     hops: int = Field(default=0, ge=0, le=8)
     most_rows: int = Field(default=500_000, ge=1)
-    presolving: float = Field(default=0.0, ge=0.0)
+    presolving: Annotated[float, Field(ge=0.0)] | Literal["learned"] = 0.0
     options: dict[str, Any] = Field(default_factory=dict)

@@ -115,15 +115,17 @@ class SelectionEvaluator(BaseEvaluator):
     - ``overhead``: the cost of making the choices, in the unit of the costs, a number or ``[S]``; None for the
       overhead of the evaluator. It is added to the costs of the choices alone.
 
-    With ``presolving`` above 0, the algorithm that is best on the training split (of equal ones, the first in the
-    alphabet) runs for that long first. An instance that it solves in this time costs what the algorithm takes; there is
-    no overhead, as nothing is chosen. For the other instances the presolver is suspended, the overhead is paid, and the
-    chosen algorithm runs: the presolver goes on where it stopped, any other algorithm costs the time of presolving
-    more. Like an overhead, this time does not turn a run that ended just before its cutoff into an unsolved one.
+    With ``presolving`` above 0, the algorithm ``presolver`` runs for that long first; by default it is the one that is
+    best on the training split (of equal ones, the first in the alphabet). An instance that it solves in this time costs
+    what the algorithm takes; there is no overhead, as nothing is chosen. For the other instances the presolver is
+    suspended, the overhead is paid, and the chosen algorithm runs: the presolver goes on where it stopped, any other
+    algorithm costs the time of presolving more. Like an overhead, this time does not turn a run that ended just before
+    its cutoff into an unsolved one.
 
     Attributes:
         train_costs: Output -> mean cost on the training split, which ``closed_gap`` needs; None where it is unknown.
         presolving: How long the presolver runs; 0 for no presolving.
+        presolver: Output of the algorithm that runs first; None without presolving.
     """
 
     default_scores: ClassVar[ScoreScale] = ScoreScale.LOGIT
@@ -139,6 +141,7 @@ class SelectionEvaluator(BaseEvaluator):
         train_costs: Mapping[str, float] | None = None,
         overhead: float | str | Sequence[str] = 0.0,
         presolving: float = 0.0,
+        presolver: str | None = None,
     ) -> None:
         """Prepare to score choices.
 
@@ -152,8 +155,9 @@ class SelectionEvaluator(BaseEvaluator):
             train_costs: Output -> mean cost on the training split.
             overhead: Cost of making a choice, in the unit of the costs: a number, or the name of the field of the
                 graphs that holds one for each, or several names, whose sum it is.
-            presolving: How long the algorithm with the lowest mean cost on the training split runs before a choice is
-                made, in the unit of the costs; it needs ``train_costs``.
+            presolving: How long an algorithm runs before a choice is made, in the unit of the costs.
+            presolver: Output of this algorithm; None for the lowest mean cost on the training split, which
+                ``train_costs`` must tell.
 
         Raises:
             EvaluationError: If there are fewer than two outputs, a metric does not score choices, or an argument is not
@@ -175,11 +179,15 @@ class SelectionEvaluator(BaseEvaluator):
             self.overhead = float(_checked_overhead(overhead, 1)[0])
         self._by_name = np.argsort(np.array(self.names))
         self.presolving = _number(presolving, "presolving", least=0.0)
-        if self.presolving and self.train_costs is None:
+        if presolver is not None and presolver not in self.names:
+            raise EvaluationError(f"presolver is {presolver!r}; give one of {', '.join(self.names)}")
+        if self.presolving and presolver is None and self.train_costs is None:
             raise EvaluationError(
                 f"presolving={self.presolving:g} runs the algorithm that is best on the training split, and the mean "
-                "costs there are unknown; give train_costs={output: mean cost}"
+                "costs there are unknown; give train_costs={output: mean cost}, or presolver"
             )
+        best = None if self.train_costs is None else single_best(self.train_costs)
+        self.presolver = (presolver or best) if self.presolving else None
         self.reset()
 
     def __repr__(self) -> str:
@@ -214,8 +222,8 @@ class SelectionEvaluator(BaseEvaluator):
 
     def _presolved(self, selected: SelectedInstances) -> SelectedInstances:
         """Return the choices and overheads of instances after presolving."""
-        assert self.train_costs is not None
-        presolver = self.names.index(single_best(self.train_costs))
+        assert self.presolver is not None
+        presolver = self.names.index(self.presolver)
         solved = selected.costs[:, presolver] <= self.presolving
         choices = np.where(solved, presolver, selected.choices)
         spent = np.where(choices == presolver, 0.0, self.presolving)

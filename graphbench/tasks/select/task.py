@@ -17,6 +17,7 @@ from graphbench.core.errors import CardError, ConfigError, EvaluationError
 from graphbench.core.validation import StrictModel
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.models.tabular.presolving import paid_costs
 from graphbench.tasks.base import OptionsType, Task
 from graphbench.tasks.files import (
     SAME_LIMIT,
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 LOSS = "choice"
 _READING_BATCH = 256
-_READS, _PRESOLVING = "reads", "presolving"
+_READS, _PRESOLVING, _PRESOLVER = "reads", "presolving", "presolver"
 
 
 class SelectOptions(StrictModel):
@@ -121,6 +122,7 @@ class SelectTask(Task):
         self._cost_of_input = dict(overhead) if isinstance(overhead, Mapping) else {}
         self.overhead = tuple(self._cost_of_input.values()) or overhead
         self.presolving = 0.0
+        self.presolver: str | None = None
         if chosen.train_costs is not None:
             self.facts = chosen.train_costs
         elif set(self.facts) != set(self.names):  # measured for other outputs
@@ -177,10 +179,16 @@ class SelectTask(Task):
 
     def configure(self, model: Any) -> None:
         """Count presolving, and the costs of the inputs that the model reads, where the card states costs of inputs."""
-        self.presolving = getattr(model, "presolving", 0.0)
+        stated = getattr(model, "presolving", 0.0)
+        self.presolving, self.presolver = 0.0 if isinstance(stated, str) else stated, None
         if self._cost_of_input:
             ignored = getattr(model, "ignore", ())
-            self.overhead = tuple(cost for name, cost in self._cost_of_input.items() if name not in ignored)
+            self.overhead = paid_costs(self._cost_of_input, ignored)
+
+    def follow(self, model: Any) -> None:
+        """Count the presolving that a model has learned."""
+        if schedule := getattr(model, "schedule", None):
+            self.presolver, self.presolving = schedule
 
     # ------------------------------------------------------------------------------------------------ splits
 
@@ -245,7 +253,7 @@ class SelectTask(Task):
         metrics = self.card.metrics
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "overhead": self.overhead}
         options["train_costs"] = self.facts or None
-        options["presolving"] = self.presolving
+        options |= {"presolving": self.presolving, "presolver": self.presolver}
         return SelectionEvaluator(self.card.outputs, metrics.primary, metrics.also, **options)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
@@ -283,11 +291,16 @@ class SelectTask(Task):
         return labelled
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
-        """Return which algorithm is the single best one on the training split."""
+        """Return which algorithm is the single best one on the training split, and what presolving has learned."""
         lowest = min(self.facts.values(), default=0.0)
         algorithm_of = dict(zip(self.names, self.algorithms, strict=True))
         best = sorted(algorithm_of[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
-        return [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
+        notes = [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
+        if schedule := getattr(model, "schedule", None):
+            notes.append(f"learned presolving: {algorithm_of[schedule[0]]} for {schedule[1]:.4g}")
+        elif getattr(getattr(model, "config", None), "presolving", None) == "learned":
+            notes.append("learned presolving: none")
+        return notes
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -295,10 +308,12 @@ class SelectTask(Task):
         """Return the scores of a file; the card's costs of inputs are added unless the file says that they are unread.
 
         An array ``reads`` of the file holds the names of the inputs that the selector reads; an array ``presolving``
-        holds one number, how long the presolver runs.
+        holds one number, how long the presolver runs; and an array ``presolver`` its name, where it is not the single
+        best algorithm.
         """
         stated = {} if are_words(path) else self._read_arrays(path, split)
         self.presolving = _one_number(stated.get(_PRESOLVING), path)
+        self.presolver = self._named_presolver(stated.get(_PRESOLVER), path)
         if self._cost_of_input and not are_words(path):
             reads = stated.get(_READS)
             if reads is None:
@@ -362,7 +377,19 @@ class SelectTask(Task):
             arrays[_READS] = np.array([name for name, cost in self._cost_of_input.items() if cost in paid], np.str_)
         if self.presolving:
             arrays[_PRESOLVING] = np.array([self.presolving])
+        if self.presolver is not None:
+            arrays[_PRESOLVER] = np.array([dict(zip(self.names, self.algorithms, strict=True))[self.presolver]])
         return write_arrays(path, arrays)
+
+    def _named_presolver(self, values: NDArray[Any] | None, path: Path) -> str | None:
+        """Return the output of the algorithm that an array ``presolver`` of a file names; None without the array."""
+        if values is None:
+            return None
+        output_of = dict(zip(self.algorithms, self.names, strict=True))
+        name = str(values.reshape(-1)[0]) if values.size == 1 else f"{values.size} values"
+        if name not in output_of:
+            raise EvaluationError(f"{path}: presolver is {name[:60]!r}; give one of {', '.join(output_of)}")
+        return output_of[name]
 
     def _named_choices(self, path: Path) -> NDArray[np.int64]:
         """Return the numbers of the algorithms that the lines of a file name, int64 ``[S]``."""

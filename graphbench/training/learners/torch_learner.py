@@ -70,6 +70,7 @@ class TorchPredictor:
     def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
         """Yield the predictions of all samples of a split, in its order, on the CPU."""
         size = self.model.largest_batch(split)
+        task.follow(self.model)
         with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
             model = ModelOnDevice(self.model, id_, self.device, self.precision)
             for batch in task.file_batches(split, size):
