@@ -1075,7 +1075,6 @@ def _require_refused(found: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*REFUSED} - {*SLOW}))
-@pytest.mark.thorough
 def test_hostile_and_damaged_files_are_refused_by_name(name: str, outcomes: dict[str, dict[str, object]]) -> None:
     if name not in outcomes:
         pytest.skip("the package that reads the file is not installed")
