@@ -118,11 +118,10 @@ def reproduce(
         and (seed is None or row.record.seed in seed)
         and (under is None or row.minutes < under)
     ]
-    if under is not None and not weights:
-        slower, chosen = len(chosen), [row for row in chosen if times_count_here(row)]
-        slower -= len(chosen)
-        if slower and not as_json:
-            _say_slower(slower)
+    fitting = [row for row in chosen if under is None or weights or times_count_here(row)]
+    if len(fitting) < len(chosen) and not as_json:
+        _say_slower(len(chosen) - len(fitting))
+    chosen = fitting
     if not chosen:
         raise ConfigError(_why_none(named, weights))
     finished = {} if again else finished_of(chosen, load_reproductions(output), "weights" if weights else "training")

@@ -152,14 +152,11 @@ def stored_records(
             named = payload.get("dataset") if isinstance(payload, dict) else None
             if isinstance(named, str) and not matches(named, selector):
                 continue
-            record = parse_record(payload, path)
+            stored.append((path, parse_record(payload, path)))
         except ResultError as error:
             if not skip_malformed:
                 raise
             logger.warning("left out: %s", error)
-            continue
-        if matches(record.dataset, selector):
-            stored.append((path, record))
     return sorted(stored, key=lambda item: _order(item[1]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from graphbench.models.tabular.selectors import Floats
 
 FOLDS = 5
 _TIMES = 64  # candidate times of an algorithm
@@ -44,28 +44,47 @@ def held_out_choices(
     return choices
 
 
-def best_schedule(costs: Floats, choices: NDArray[np.int64], overhead: Floats) -> tuple[int, float] | None:
-    """Return the algorithm and the time that make choices cheapest, or None if no presolving is cheaper than any.
+def presolved(
+    costs: Floats, choices: NDArray[np.int64], overhead: Floats, presolver: int, time: float
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return the last algorithm that runs on every instance, int64 ``[S]``, and what is paid beside its cost, ``[S]``.
 
-    An instance that the presolver solves in its time costs what the presolver takes. Any other instance costs the
-    overhead and the chosen algorithm, and the time of presolving unless the presolver was chosen, which goes on where
-    it stopped. Of equal schedules the one with the first algorithm and the shortest time is returned.
+    The presolver runs first. An instance that it solves in its time pays nothing else. For the other instances the
+    presolver is suspended, the overhead is paid, and the chosen algorithm runs: the presolver goes on where it stopped,
+    and any other algorithm pays the time of presolving, too.
+
+    Args:
+        costs: Costs of the algorithms, ``[S, K]``.
+        choices: The chosen algorithms, int64 ``[S]``.
+        overhead: Cost of making each choice, ``[S]``.
+        presolver: Number of the algorithm that runs first.
+        time: How long it runs, in the unit of the costs.
+    """
+    solved = costs[:, presolver] <= time
+    algorithms = np.where(solved, presolver, choices)
+    spent = np.where(algorithms == presolver, 0.0, time)
+    return algorithms, np.where(solved, 0.0, overhead + spent)
+
+
+def best_schedule(costs: Floats, choices: NDArray[np.int64], overhead: Floats) -> tuple[int, float] | None:
+    """Return the presolver and its time with the lowest mean cost, or None if no schedule costs less than the choices.
+
+    Of equal schedules the one with the first algorithm and the shortest time is returned; see :func:`presolved`.
 
     Args:
         costs: Costs of the algorithms, ``[S, K]``; the highest of all stands for algorithms that failed.
         choices: The chosen algorithms, int64 ``[S]``.
         overhead: Cost of making each choice, ``[S]``.
     """
-    after = overhead + costs[np.arange(len(costs)), choices]
-    best, lowest = None, float(after.mean())
+    rows = np.arange(len(costs))
+    best, lowest = None, float((costs[rows, choices] + overhead).mean())
     for presolver in range(costs.shape[1]):
-        of_presolver = costs[:, presolver]
-        times = np.unique(of_presolver[of_presolver < costs.max()])
+        times = np.unique(costs[:, presolver][costs[:, presolver] < costs.max()])
         if len(times) > _TIMES:
             times = times[np.linspace(0, len(times) - 1, _TIMES).astype(int)]
         for time in times.tolist():
-            unsolved = after + np.where(choices == presolver, 0.0, time)
-            mean = float(np.where(of_presolver <= time, of_presolver, unsolved).mean())
+            algorithms, paid = presolved(costs, choices, overhead, presolver, time)
+            mean = float((costs[rows, algorithms] + paid).mean())
             if mean < lowest:
                 best, lowest = (presolver, time), mean
     return best

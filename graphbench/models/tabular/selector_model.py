@@ -66,9 +66,10 @@ class SelectorModel(TaskModel):
         for batch in batches:
             tables.append(self._table(batch))
             targets.append(np.stack([batch[name].numpy().reshape(-1) for name in self.names], axis=1))
-            paid.append(self._overhead(batch))
+            if self.config.presolving == "learned":
+                paid.append(self._overhead(batch))
         table, costs = np.concatenate(tables), np.concatenate(targets).astype(np.float64)
-        overhead = np.concatenate(paid)
+        overhead = np.concatenate(paid) if paid else np.zeros(len(table))
         self.draws_nothing = draws_nothing(self.config.processor, self.config.options)
         if len(table) > self.config.most_rows:
             self.draws_nothing = False

@@ -17,6 +17,7 @@ from graphbench.evaluation.inputs import ScoreScale, Table, as_array, check_fini
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.bootstrap import Floats
 from graphbench.evaluation.score import Score
+from graphbench.models.tabular.presolving import presolved
 from graphbench.tasks.select.metrics import SelectedInstances, SelectionSums, mean_closed_gap
 
 _LARGEST = 1e140  # of costs: their sums stay finite
@@ -223,11 +224,10 @@ class SelectionEvaluator(BaseEvaluator):
     def _presolved(self, selected: SelectedInstances) -> SelectedInstances:
         """Return the choices and overheads of instances after presolving."""
         assert self.presolver is not None
-        presolver = self.names.index(self.presolver)
-        solved = selected.costs[:, presolver] <= self.presolving
-        choices = np.where(solved, presolver, selected.choices)
-        spent = np.where(choices == presolver, 0.0, self.presolving)
-        return SelectedInstances(selected.costs, choices, np.where(solved, 0.0, selected.overhead + spent))
+        costs, presolver = selected.costs, self.names.index(self.presolver)
+        return SelectedInstances(
+            costs, *presolved(costs, selected.choices, selected.overhead, presolver, self.presolving)
+        )
 
     def primary_sums(self, sums: SelectionSums) -> Mapping[str, Any]:
         """Return the sums behind the primary metric."""

@@ -297,7 +297,8 @@ class SelectTask(Task):
         best = sorted(algorithm_of[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
         notes = [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
         if schedule := getattr(model, "schedule", None):
-            notes.append(f"learned presolving: {algorithm_of[schedule[0]]} for {schedule[1]:.4g}")
+            presolver, time = schedule
+            notes.append(f"learned presolving: {algorithm_of[presolver]} for {time:.4g}")
         elif getattr(getattr(model, "config", None), "presolving", None) == "learned":
             notes.append("learned presolving: none")
         return notes
@@ -378,18 +379,17 @@ class SelectTask(Task):
         if self.presolving:
             arrays[_PRESOLVING] = np.array([self.presolving])
         if self.presolver is not None:
-            arrays[_PRESOLVER] = np.array([dict(zip(self.names, self.algorithms, strict=True))[self.presolver]])
+            arrays[_PRESOLVER] = np.array([self.algorithms[self.names.index(self.presolver)]])
         return write_arrays(path, arrays)
 
     def _named_presolver(self, values: NDArray[Any] | None, path: Path) -> str | None:
         """Return the output of the algorithm that an array ``presolver`` of a file names; None without the array."""
         if values is None:
             return None
-        output_of = dict(zip(self.algorithms, self.names, strict=True))
         name = str(values.reshape(-1)[0]) if values.size == 1 else f"{values.size} values"
-        if name not in output_of:
-            raise EvaluationError(f"{path}: presolver is {name[:60]!r}; give one of {', '.join(output_of)}")
-        return output_of[name]
+        if name not in self.algorithms:
+            raise EvaluationError(f"{path}: presolver is {name[:60]!r}; give one of {', '.join(self.algorithms)}")
+        return self.names[self.algorithms.index(name)]
 
     def _named_choices(self, path: Path) -> NDArray[np.int64]:
         """Return the numbers of the algorithms that the lines of a file name, int64 ``[S]``."""
