@@ -8,8 +8,8 @@ Unlike the real atmosphere it has eight layers, so the 13 levels hold less infor
 insolation is a daily mean, so there is no diurnal cycle; sea surface temperature, sea ice, snow and soil follow the
 climatology.
 
-XLA, which compiles the model, would use whatever the processor has. Here it is limited to AVX2 and to its own matrix
-products, so that the bits are the same on all processors of the architecture x86-64 that have AVX2.
+XLA, which compiles the model, would use whatever the processor has. Here XLA, and oneDNN, which multiplies its larger
+matrices, are limited to AVX2, so that the bits are the same on all processors of the architecture x86-64 that have AVX2.
 
 jcm comes with the extra ``graphbench[weather]``.
 """
@@ -61,6 +61,7 @@ _XLA_FLAGS = (
     "--xla_cpu_use_onednn=false",
     "--xla_cpu_multi_thread_eigen=false",
 )
+_ONEDNN_LIMIT = "ONEDNN_MAX_CPU_ISA"  # environment variable: the newest instructions that oneDNN uses
 
 
 @dataclass(frozen=True)
@@ -124,18 +125,36 @@ def environment() -> dict[str, str]:
 def _make_portable() -> bool:
     """Have XLA compile the code that all processors with AVX2 share; return whether it does.
 
-    XLA reads its flags once, when jax is first used. Where a program has used jax before, or the processor lacks AVX2,
-    bits depend on the processor.
+    XLA reads its flags once, when jax is first used, and the oneDNN in XLA its limit once, at the first product
+    (:func:`_limit_products`). Where a program has used jax before without both, or the processor lacks AVX2, bits
+    depend on the processor.
     """
     if not {"avx2", "fma"} <= {*processor_fact("flags").split()}:
         return False
     flags = os.environ.get("XLA_FLAGS", "").split()
     if "jax" in sys.modules:
-        return {*_XLA_FLAGS} <= {*flags}
+        return {*_XLA_FLAGS} <= {*flags} and os.environ.get(_ONEDNN_LIMIT) == "AVX2"
     names = {flag.partition("=")[0] for flag in _XLA_FLAGS}
     others = [flag for flag in flags if flag.partition("=")[0] not in names]
     os.environ["XLA_FLAGS"] = " ".join([*others, *_XLA_FLAGS])
     return True
+
+
+@lru_cache(maxsize=1)
+def _limit_products() -> None:
+    """Have the oneDNN in XLA read its limit now, at a first product; the oneDNN in torch reads the variable as before."""
+    import jax
+
+    before = os.environ.get(_ONEDNN_LIMIT)
+    os.environ[_ONEDNN_LIMIT] = "AVX2"
+    try:
+        matrix = np.ones((128, 128), np.float32)
+        jax.jit(jax.numpy.matmul)(matrix, matrix).block_until_ready()
+    finally:
+        if before is None:
+            del os.environ[_ONEDNN_LIMIT]
+        else:
+            os.environ[_ONEDNN_LIMIT] = before
 
 
 def _processor() -> str:
@@ -173,7 +192,7 @@ def _setup(truncation: int) -> Any:
     Raises:
         MissingDependency: If jcm is not installed.
     """
-    _make_portable()
+    portable = _make_portable()
     try:
         import_module("jcm.model")
     except ImportError as error:
@@ -181,6 +200,8 @@ def _setup(truncation: int) -> Any:
             f"simulated weather needs jcm ({error}); install it: pip install 'graphbench[weather]', or take reanalysis "
             "with source='official'"
         ) from error
+    if portable:
+        _limit_products()
     return _cached_setup(truncation)
 
 

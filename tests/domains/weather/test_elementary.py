@@ -108,6 +108,33 @@ def test_a_program_that_used_jax_before_depends_on_the_processor(modules, monkey
     assert os.environ["XLA_FLAGS"] == "--xla_dump_to=here"
 
 
+@pytest.mark.parametrize("limit", [None, "AVX2"])
+def test_a_program_that_used_jax_before_may_have_set_the_limits_itself(modules, monkeypatch, limit):
+    monkeypatch.setenv("XLA_FLAGS", " ".join(simulation._XLA_FLAGS))
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if limit:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    modules["jax"] = SimpleNamespace()
+    assert (simulation.environment()["machine"] == "x86-64 with AVX2") == (limit is not None)
+
+
+@pytest.mark.parametrize("before", [None, "AVX512_CORE"])
+def test_products_in_xla_are_limited_and_the_variable_is_as_before(monkeypatch, before):
+    seen = []
+
+    def matmul(left, right):
+        seen.append(os.environ["ONEDNN_MAX_CPU_ISA"])
+        return SimpleNamespace(block_until_ready=lambda: None)
+
+    numpy = SimpleNamespace(matmul=matmul)
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(jit=lambda function: function, numpy=numpy))
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if before:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", before)
+    simulation._limit_products.__wrapped__()
+    assert seen == ["AVX2"] and os.environ.get("ONEDNN_MAX_CPU_ISA") == before
+
+
 def test_a_processor_without_avx2_is_named(modules, monkeypatch):
     monkeypatch.setattr(simulation, "processor_fact", {"flags": "avx", "model name": "Old"}.get)
     monkeypatch.delenv("XLA_FLAGS", raising=False)

@@ -9,12 +9,17 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import CardError, MissingDependency
-from graphbench.data.build.generation import draw_samples
+from graphbench.data.arrays.quantisation import unpacked
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.checks import CheckFailed, CheckSkipped
+from graphbench.data.store.layout import dataset_folder
 from graphbench.domains.weather import generators
 from graphbench.domains.weather.checks import check_states
 from graphbench.domains.weather.generators import GENERATORS, states_as_samples
 from graphbench.domains.weather.simulation import Run, simulate
 from graphbench.domains.weather.times import hours_since_epoch
+from graphbench.verification.measuring import describe
+from graphbench.verification.verify import _SplitChecks
 
 GENERATOR = GENERATORS["simulation"]
 
@@ -76,6 +81,42 @@ def test_runs_are_simulated_once_while_they_are_kept(runs):
     draw([9])
     assert len(runs) == 2
     assert all((count - 1) % 20 == 0 for _, count in runs)  # to the end of a chunk of five days
+
+
+def checks_of(card, folder):
+    """Return the checks of a validation split that is stored with other bits than on the card."""
+    ensure_split(card.graphs, "val", root=folder, workers=1, progress=False)
+    return _SplitChecks(card, "val", dataset_folder(card, folder), 1)
+
+
+def with_split(card, **parameters):
+    spec = card.splits["val"]
+    changed = spec.model_copy(update={"parameters": {**spec.parameters, **parameters}})
+    return card.model_copy(update={"splits": {**card.splits, "val": changed}})
+
+
+def test_a_file_of_another_machine_is_not_compared_with_the_card(runs, tmp_path):
+    checks = checks_of(graphbench.card("weather/sim_t21"), tmp_path)
+    with pytest.raises(CheckSkipped, match="other bits than on the card"):
+        checks.first_samples()
+    assert "regenerated and equal" in checks.stored_file()
+    with pytest.raises(CheckSkipped, match="one run"):
+        checks.statistics()
+
+
+@pytest.mark.parametrize(("difference", "passes"), [(2.0, True), (4.0, False)])
+def test_on_another_machine_the_states_of_a_run_count_once(runs, tmp_path, difference, passes):
+    card = with_split(graphbench.card("weather/sim_t21"), days=1)
+    checks = checks_of(card, tmp_path)
+    states = unpacked(card.graph_schema, checks.stored_or_drawn[0])
+    mean, _ = describe(checks.generator, checks.parameters, states, checks.shared)["t2m"]
+    known = {"val": {"t2m": (mean + difference, 1.0)}}  # 5 runs: 5 errors are 3.2, of 20 states 1.6
+    card = card.model_copy(update={"measured": card.measured.model_copy(update={"statistics": known})})
+    if passes:
+        assert "t2m" in checks_of(card, tmp_path).statistics()
+    else:
+        with pytest.raises(CheckFailed, match="t2m"):
+            checks_of(card, tmp_path).statistics()
 
 
 @pytest.mark.parametrize(
