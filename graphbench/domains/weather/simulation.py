@@ -9,7 +9,8 @@ insolation is a daily mean, so there is no diurnal cycle; sea surface temperatur
 climatology.
 
 XLA, which compiles the model, would use whatever the processor has. Here XLA, and oneDNN, which multiplies its larger
-matrices, are limited to AVX2, so that the bits are the same on all processors of the architecture x86-64 that have AVX2.
+matrices, are limited to AVX2, so that the bits are the same on all processors of the architecture x86-64 that have
+AVX2.
 
 jcm comes with the extra ``graphbench[weather]``.
 """
@@ -142,7 +143,7 @@ def _make_portable() -> bool:
 
 @lru_cache(maxsize=1)
 def _limit_products() -> None:
-    """Have the oneDNN in XLA read its limit now, at a first product; the oneDNN in torch reads the variable as before."""
+    """Have the oneDNN in XLA read its limit now, at a first product; that in torch reads the variable as before."""
     import jax
 
     before = os.environ.get(_ONEDNN_LIMIT)
