@@ -40,7 +40,7 @@ class TaskFeatures:
         features: The features of the card.
         directed: Whether each column of ``edge_index`` is a separate arc.
         complete: Whether every pair of nodes is an edge.
-        options: The settings of the card's task (``task.options``).
+        options: The settings of the card's task (``task.options``), and those of a run, which come first.
     """
 
     features: tuple[Feature, ...]
@@ -49,9 +49,15 @@ class TaskFeatures:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, card: Card) -> TaskFeatures:
-        """Return the properties of a card's task that a model depends on."""
-        return cls(card.features, card.directed, card.complete, card.task.options)
+    def of(cls, card: Card, run_options: Mapping[str, Any] | None = None) -> TaskFeatures:
+        """Return the properties of a card's task that a model depends on.
+
+        Args:
+            card: The card.
+            run_options: The options of a run (``training.task``), which come first unless they are None.
+        """
+        given = {name: value for name, value in (run_options or {}).items() if value is not None}
+        return cls(card.features, card.directed, card.complete, {**card.task.options, **given})
 
 
 class Decoded(dict[str, Tensor]):

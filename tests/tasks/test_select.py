@@ -380,6 +380,16 @@ def test_a_schedule_is_learned_on_the_training_split_and_scored(select_data, sel
         run(data, text.replace("kind: selector", "kind: selector, most_rows: 8"), tmp_path / "few")
 
 
+@pytest.mark.parametrize("options", [{}, {"overhead": 0.0}])
+def test_a_learned_schedule_counts_the_overhead_of_the_run(select_data, tmp_path, options):
+    text = FOREST.format(method="costs").replace("kind: selector", "kind: selector, presolving: learned")
+    data = select_data(task={"type": "select", "options": options}, version=4)
+    dear = run(data, text + "training: {task: {overhead: 5.0}}\n", tmp_path / "dear").model.schedule
+    on_card = select_data(task={"type": "select", "options": {"overhead": 5.0}}, version=4)
+    assert dear == run(on_card, text, tmp_path / "card").model.schedule
+    assert dear != run(data, text, tmp_path / "free").model.schedule
+
+
 # ------------------------------------------------------------------------------------------------ files
 
 

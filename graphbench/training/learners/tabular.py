@@ -142,7 +142,9 @@ class TabularLearner(TorchPredictor):
 
 
 def _built(config: RunConfig, cards: dict[str, Card]) -> TabularModel | SelectorModel:
-    model = build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
+    model = build_task_model(
+        config.model, {id_: TaskFeatures.of(card, config.training.task) for id_, card in cards.items()}
+    )
     assert isinstance(model, (TabularModel, SelectorModel))
     return model
 
