@@ -156,6 +156,16 @@ def test_a_part_of_the_samples_is_scored_and_the_whole_splits_are_compared_by_th
         raise outcome
 
 
+def test_a_search_is_repeated_without_the_splits_on_which_models_are_trained_and_selected(root, tmp_path):
+    options = {"limit": 3, "device": "cpu", "progress": False, "workers": 1, "root": root, "evaluate": ["test"]}
+    record = graphbench.train("co/ba_small:mis", "greedy_rule", output=tmp_path / "run", **options).record
+    unlimited = record.model_copy(update={"config": {**record.config, "limit": None}})  # each split had a limit
+    save_record(unlimited, tmp_path / "results")
+    (row,) = rows_of(tmp_path / "results")
+    ((_, outcome),) = reproduce([row], tmp_path / "again", root=root, workers=1, progress=False)
+    assert outcome.verdict == "same bits" and list(outcome.splits) == ["test"]
+
+
 def test_the_interval_of_fewer_samples_is_wider_by_the_root_of_their_ratio(results):
     row = row_of(results, "algoreas/bridges_easy")
     normal = [0.5 + 0.01 * x for x in (-1.0, 0.0, 1.0)]

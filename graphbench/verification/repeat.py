@@ -27,6 +27,7 @@ from graphbench.records.classes import is_on_gpu
 from graphbench.records.earlier_names import config_in_current_names
 from graphbench.records.machine import processor_seconds
 from graphbench.records.record import RunRecord
+from graphbench.tasks.registry import task_of
 from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.evaluate import evaluate_splits
@@ -266,13 +267,22 @@ def _require_data(record: RunRecord, card: Card, config: RunConfig) -> None:
 
 
 def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str, int] | None:
-    """Return the limits that the splits of a run were loaded with."""
-    limits = limits_of_record(record, card, config.limit)
-    if limited_parameter(card) is not None or config.training.train_limit is None:
+    """Return the limits that the splits of a run were loaded with.
+
+    Where nothing was trained, one sample of the splits for training and validation is loaded, unless the record has a
+    score of the split or the task reads the training split: the labels of all their samples may take hours.
+    """
+    limits, settings = limits_of_record(record, card, config.limit), config.training
+    if limited_parameter(card) is not None:
         return limits
-    by_split, train = dict(limits) if isinstance(limits, dict) else {}, config.training.train_split
-    by_split[train] = min(by_split.get(train, config.training.train_limit), config.training.train_limit)
-    return by_split
+    by_split = dict(limits) if isinstance(limits, dict) else {}
+    if settings.train_limit is not None:
+        train = settings.train_split
+        by_split[train] = min(by_split.get(train, settings.train_limit), settings.train_limit)
+    if record.untrained and not task_of(card).reads_training:
+        unread = {settings.train_split, settings.val_split} - record.scores.keys()
+        by_split |= dict.fromkeys(unread, 1)
+    return by_split or None
 
 
 def limits_of_record(record: RunRecord, card: Card, limit: int | None) -> int | dict[str, int] | None:

@@ -130,9 +130,12 @@ def first_samples(id_: str, split: str, limit: int, config: RunConfig, root: str
     return cast(Splits, loader.load(()))
 
 
-def primary_score(model: Any, task: Task, split: GraphDataset, *, selecting: bool = False) -> float:
-    """Return the primary metric of a model on a split, on the CPU in float32; ``selecting`` as for ``score_split``."""
-    scores = score_split(model, task, split, task_id=split.card.address, device=_CPU, selecting=selecting)
+def primary_score(
+    model: Any, task: Task, split: GraphDataset, *, selecting: bool = False, progress: bool | None = False
+) -> float:
+    """Return the primary metric of a model on a split, on the CPU in float32; options as for ``score_split``."""
+    options: dict[str, Any] = {"device": _CPU, "selecting": selecting, "progress": progress}
+    scores = score_split(model, task, split, task_id=split.card.address, **options)
     return scores[split.split].primary
 
 

@@ -103,6 +103,7 @@ def export_weights(
     results: str | Path | None = None,
     output: str | Path | None = None,
     root: str | Path | None = None,
+    progress: bool | None = None,
 ) -> WeightsFile:
     """Write the weights of a finished run to a file that :func:`graphbench.load_model` reads, and return the file.
 
@@ -119,6 +120,8 @@ def export_weights(
         results: Folder of records, where the run's record must stand; ``baselines/results`` when None.
         output: Folder of weights; ``baselines/weights`` when None.
         root: Folder of the datasets.
+        progress: Show how far the weights are scored, which a decoder of many rounds may need minutes for; None for
+            terminals only.
 
     Raises:
         CheckpointError: If the folder holds no run, the run is not finished or was trained on files, or its weights are
@@ -144,7 +147,7 @@ def export_weights(
     model = finished.learner.model
     _require_room(path, place, _in_half(model, model.state_dict()))  # before anything is scored
     datasets = [_opened(finished, id_, record, root) for id_, record in run_records.items()]
-    stored, tensors, described = _stored(model, datasets, dtype)
+    stored, tensors, described = _stored(model, datasets, dtype, progress)
     first = datasets[0].record
     facts = WeightsFacts(
         dtype=stored,
@@ -199,7 +202,7 @@ def _require_single(path: Path, place: Path, datasets: Sequence[str], model: str
 
 
 def _stored(
-    model: Any, datasets: Sequence[_Dataset], dtype: str
+    model: Any, datasets: Sequence[_Dataset], dtype: str, progress: bool | None
 ) -> tuple[StoredType, dict[str, Tensor], dict[str, DatasetFacts]]:
     """Return how the weights are stored, the stored tensors, and dataset -> its facts.
 
@@ -208,7 +211,7 @@ def _stored(
         ConfigError: If float16 is asked for and does not keep a score.
     """
     trained = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    before = [_measured(model, dataset) for dataset in datasets]
+    before = [_measured(model, dataset, progress) for dataset in datasets]
     for dataset, measured in zip(datasets, before, strict=True):
         if not agree(measured.validation, dataset.expected):
             where = f"{dataset.val.split} of {dataset.id_}"
@@ -218,7 +221,7 @@ def _stored(
             )
     if dtype != "float32":
         half = _in_half(model, trained)
-        rounded = _measured_in_half(model, half, datasets, before)
+        rounded = _measured_in_half(model, half, datasets, before, progress)
         if isinstance(rounded, list):
             pairs = zip(datasets, before, rounded, strict=True)
             return "float16", half, {dataset.id_: _facts(dataset, then, now) for dataset, then, now in pairs}
@@ -229,7 +232,11 @@ def _stored(
 
 
 def _measured_in_half(
-    model: Any, half: Mapping[str, Tensor], datasets: Sequence[_Dataset], before: Sequence[_Measured]
+    model: Any,
+    half: Mapping[str, Tensor],
+    datasets: Sequence[_Dataset],
+    before: Sequence[_Measured],
+    progress: bool | None,
 ) -> list[_Measured] | str:
     """Return the scores with parameters in float16, or in words how they differ from the scores before."""
     halved = {name: tensor for name, tensor in half.items() if tensor.dtype == torch.float16}
@@ -237,7 +244,7 @@ def _measured_in_half(
     if large:
         return f"{large[0]} has a value above the largest number of float16"
     model.load_state_dict(half)
-    after = [_measured(model, dataset) for dataset in datasets]
+    after = [_measured(model, dataset, progress) for dataset in datasets]
     for dataset, then, now in zip(datasets, before, after, strict=True):
         compared = [(dataset.val.split, dataset.expected, now.validation)]
         compared += [
@@ -251,9 +258,11 @@ def _measured_in_half(
     return after
 
 
-def _measured(model: Any, dataset: _Dataset) -> _Measured:
-    samples = {key: primary_score(model, dataset.task, split) for key, split in dataset.samples.items()}
-    return _Measured(primary_score(model, dataset.task, dataset.val, selecting=True), samples)
+def _measured(model: Any, dataset: _Dataset, progress: bool | None) -> _Measured:
+    samples = {
+        key: primary_score(model, dataset.task, split, progress=progress) for key, split in dataset.samples.items()
+    }
+    return _Measured(primary_score(model, dataset.task, dataset.val, selecting=True, progress=progress), samples)
 
 
 def _in_half(model: Any, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
