@@ -166,6 +166,17 @@ def test_a_search_is_repeated_without_the_splits_on_which_models_are_trained_and
     assert outcome.verdict == "same bits" and list(outcome.splits) == ["test"]
 
 
+def test_a_limit_of_the_validation_split_is_kept_although_the_split_is_not_scored(root, tmp_path):
+    options = SETTINGS | {"limit": None, "val_limit": 7, "evaluate": ["test"], "eval_limit": 5, "root": root}
+    changes = TINY | {"training.train_limit": 12}
+    trained = graphbench.train("clrs/minimum", "mpnn_small", output=tmp_path / "run", overrides=changes, **options)
+    assert trained.record.graphs_loaded == {"train": 12, "val": 7} and trained.record.graphs_scored == {"test": 5}
+    save_record(trained.record, tmp_path / "results")
+    (row,) = rows_of(tmp_path / "results")
+    ((_, outcome),) = reproduce([row], tmp_path / "again", root=root, workers=1, progress=False)
+    assert outcome.verdict == "same bits" and list(outcome.splits) == ["test"]
+
+
 def test_the_interval_of_fewer_samples_is_wider_by_the_root_of_their_ratio(results):
     row = row_of(results, "algoreas/bridges_easy")
     normal = [0.5 + 0.01 * x for x in (-1.0, 0.0, 1.0)]

@@ -80,6 +80,7 @@ class RunRecord(StrictModel):
         scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
             stand under the names of the splits (``n256``).
         graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
+        graphs_loaded: Split -> graphs that were loaded for training and validation; empty in older records.
         scores_stated: Splits whose scores were stated as numbers: nothing says which graphs are behind them.
         replicates: Split -> values of the primary metric under bootstrap weights of its samples, paired between records
             of the same data; see :mod:`graphbench.evaluation.metrics.bootstrap`. Older records have none.
@@ -127,6 +128,7 @@ class RunRecord(StrictModel):
     curves: dict[str, list[tuple[int, float]]] = Field(default_factory=dict)
     scores: dict[str, dict[str, float]]
     graphs_scored: dict[str, int] = Field(default_factory=dict)
+    graphs_loaded: dict[str, int] = Field(default_factory=dict)
     scores_stated: tuple[str, ...] = ()
     replicates: dict[str, list[float]] = Field(default_factory=dict)
     protocol: str | None = None

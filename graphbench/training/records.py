@@ -73,6 +73,7 @@ def record_of(
         **weights,
         scores=results["scores"],
         graphs_scored=results["graphs_scored"],
+        graphs_loaded={name: split.stored_graphs for name, split in run.stored.items()},
         replicates=results["replicates"],
         data_hashes={**{name: split.content_hash for name, split in run.stored.items()}, **results["data_hashes"]},
         model=config.model_name,

@@ -286,7 +286,7 @@ def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str,
 
 
 def limits_of_record(record: RunRecord, card: Card, limit: int | None) -> int | dict[str, int] | None:
-    """Return the limits with which the scored samples of a record are loaded.
+    """Return the limits with which the samples of a record are loaded.
 
     Args:
         record: The record.
@@ -297,7 +297,8 @@ def limits_of_record(record: RunRecord, card: Card, limit: int | None) -> int | 
         return limit
     limits = {} if limit is None else dict.fromkeys(card.all_splits, limit)
     counts = {name: spec.count for name, spec in card.all_splits.items()}
-    limits |= {name: graphs for name, graphs in record.graphs_scored.items() if graphs < counts.get(name, 0)}
+    loaded = {**record.graphs_loaded, **record.graphs_scored}
+    limits |= {name: graphs for name, graphs in loaded.items() if graphs < counts.get(name, 0)}
     return limits or None
 
 
