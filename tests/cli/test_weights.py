@@ -37,7 +37,7 @@ def test_the_list_shows_datasets_and_models(run):
     (row,) = (row for row in rows if row["model"] == MODEL)
     assert (row["dataset"], row["file"], row["bytes"]) == (DATASET, str(SHIPPED), SHIPPED.stat().st_size)
     assert (results_dir() / row["record"]).is_file()
-    assert "there are no weights of these datasets" in run("weights", "list", "weather")[1]
+    assert "there are no weights of these datasets" in run("weights", "list", "social")[1]
 
 
 def test_info_names_the_models_with_weights(run, tmp_path):

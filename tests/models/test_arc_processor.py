@@ -137,6 +137,8 @@ def test_a_matching_of_a_path_is_learned(hidden: int) -> None:
     for _ in range(60):
         optimizer.zero_grad()
         loss = torch.nn.functional.binary_cross_entropy_with_logits(model(batch)["matched"], batch.matched.float())
+        if loss < 0.02:  # later, such large steps make the loss jump, at a step that depends on the processor
+            break
         loss.backward()
         optimizer.step()
     assert ((model.eval()(batch)["matched"] > 0) == batch.matched.bool()).all()
