@@ -1,5 +1,5 @@
 # make demo   set everything up, generate datasets, train GIN, GT and pairs, write a report (about six minutes, 2 cores)
-# make test   set everything up, run linters, type checks, import contracts and tests (2 cores: 19 minutes the first time, then 11)
+# make test   set everything up, run linters, type checks, import contracts and tests (2 cores: 13 to 19 minutes the first time, then at most 11)
 # make docs   build the documentation; make docs-check opens every page in headless Chromium (apt-get install chromium)
 PYTHON ?= python3
 VENV   ?= .venv
