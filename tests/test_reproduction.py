@@ -69,6 +69,13 @@ def rows_of(results):
     return rows_of_records([(path.relative_to(results).as_posix(), record) for path, record in stored])
 
 
+def repeated_alone(record, root, folder):
+    """Return the repetition of a record in a new folder."""
+    save_record(record, folder / "results")
+    ((_, outcome),) = reproduce(rows_of(folder / "results"), folder / "again", root=root, workers=1, progress=False)
+    return outcome
+
+
 def row_of(results, dataset):
     return next(row for row in rows_of(results) if row.record.dataset == dataset)
 
@@ -160,10 +167,18 @@ def test_a_search_is_repeated_without_the_splits_on_which_models_are_trained_and
     options = {"limit": 3, "device": "cpu", "progress": False, "workers": 1, "root": root, "evaluate": ["test"]}
     record = graphbench.train("co/ba_small:mis", "greedy_rule", output=tmp_path / "run", **options).record
     unlimited = record.model_copy(update={"config": {**record.config, "limit": None}})  # each split had a limit
-    save_record(unlimited, tmp_path / "results")
-    (row,) = rows_of(tmp_path / "results")
-    ((_, outcome),) = reproduce([row], tmp_path / "again", root=root, workers=1, progress=False)
+    outcome = repeated_alone(unlimited, root, tmp_path)
     assert outcome.verdict == "same bits" and list(outcome.splits) == ["test"]
+
+
+def test_a_training_split_that_was_loaded_again_is_compared_although_nothing_was_trained(results):
+    row = row_of(results, "algoreas/bridges_easy")
+    rule = Row(row.path, row.record.model_copy(update={"parameters": 0, "wall_seconds": 0.0, "weights_hash": None}))
+    assert rule.record.untrained
+    hashes = {**rule.record.data_hashes, "train": "0" * 64}
+    spent = {"repeated_at": rule.record.started, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+    with pytest.raises(ResultError, match=r"the split train .* has the hash"):
+        compared(rule, "training", Outcome(rule.record.scores, hashes), spent)
 
 
 def test_a_limit_of_the_validation_split_is_kept_although_the_split_is_not_scored(root, tmp_path):
@@ -171,9 +186,7 @@ def test_a_limit_of_the_validation_split_is_kept_although_the_split_is_not_score
     changes = TINY | {"training.train_limit": 12}
     trained = graphbench.train("clrs/minimum", "mpnn_small", output=tmp_path / "run", overrides=changes, **options)
     assert trained.record.graphs_loaded == {"train": 12, "val": 7} and trained.record.graphs_scored == {"test": 5}
-    save_record(trained.record, tmp_path / "results")
-    (row,) = rows_of(tmp_path / "results")
-    ((_, outcome),) = reproduce([row], tmp_path / "again", root=root, workers=1, progress=False)
+    outcome = repeated_alone(trained.record, root, tmp_path)
     assert outcome.verdict == "same bits" and list(outcome.splits) == ["test"]
 
 

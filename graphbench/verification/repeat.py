@@ -27,7 +27,7 @@ from graphbench.records.classes import is_on_gpu
 from graphbench.records.earlier_names import config_in_current_names
 from graphbench.records.machine import processor_seconds
 from graphbench.records.record import RunRecord
-from graphbench.tasks.registry import task_of
+from graphbench.tasks.base import Task
 from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.evaluate import evaluate_splits
@@ -101,9 +101,15 @@ def _outcomes(
         samples: As for :func:`reproduce`.
     """
 
+    def outcome(known: RunRecord, repeated: RunRecord) -> Outcome:
+        unread = _unread_splits(known, plan.tasks[known.dataset], plan.config)
+        of_run = Outcome.of_run(repeated)
+        hashes = {name: digest for name, digest in of_run.data_hashes.items() if name not in unread}
+        return replace(of_run, data_hashes=hashes)
+
     def run(part: RunPlan) -> dict[str, Outcome]:
         results = execute(part, device=_device(rows[0].record), **how)
-        return {row.record.dataset: Outcome.of_run(results[row.record.dataset].record) for row in rows}
+        return {row.record.dataset: outcome(row.record, results[row.record.dataset].record) for row in rows}
 
     if weights_suffice and all(row.record.weights_hash is not None for row in rows):
         outcomes = run(replace(plan, scored={id_: () for id_ in plan.scored}))
@@ -242,7 +248,7 @@ def _plan(records: Sequence[RunRecord], folder: Path) -> RunPlan:
         id_: [name for name in card.all_splits if id_ in wanted and name in wanted[id_].scores]
         for id_, card in cards.items()
     }
-    limits = {id_: _limits(wanted.get(id_, first), card, config) for id_, card in cards.items()}
+    limits = {id_: _limits(wanted.get(id_, first), card, config, tasks[id_]) for id_, card in cards.items()}
     name = "-and-more" if config.datasets else ""
     parts = ids[0].replace(":", "-").split("/")
     return RunPlan(
@@ -266,11 +272,28 @@ def _require_data(record: RunRecord, card: Card, config: RunConfig) -> None:
         )
 
 
-def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str, int] | None:
-    """Return the limits that the splits of a run were loaded with.
+def _unread_splits(record: RunRecord, task: Task, config: RunConfig) -> set[str]:
+    """Return the splits of a run that nothing depends on, whose labels may take hours.
 
-    Where nothing was trained, one sample of the splits for training and validation is loaded, unless the record has a
-    score of the split or the task reads the training split: the labels of all their samples may take hours.
+    Where nothing was trained, these are the validation split, and the training split unless the task reads it. A split
+    of which the record has a score is read.
+    """
+    if not record.untrained or limited_parameter(task.card) is not None:
+        return set()
+    unread = {config.training.val_split}
+    if not task.reads_training:
+        unread.add(config.training.train_split)
+    return unread - record.scores.keys()
+
+
+def _limits(record: RunRecord, card: Card, config: RunConfig, task: Task | None = None) -> int | dict[str, int] | None:
+    """Return the limits that the splits of a run were loaded with, and 1 for splits that nothing depends on.
+
+    Args:
+        record: The record of the run.
+        card: The card of its draw.
+        config: Its configuration.
+        task: Its task, if the run is carried out again; None if the scored splits alone are read.
     """
     limits, settings = limits_of_record(record, card, config.limit), config.training
     if limited_parameter(card) is not None:
@@ -279,9 +302,8 @@ def _limits(record: RunRecord, card: Card, config: RunConfig) -> int | dict[str,
     if settings.train_limit is not None:
         train = settings.train_split
         by_split[train] = min(by_split.get(train, settings.train_limit), settings.train_limit)
-    if record.untrained and not task_of(card).reads_training:
-        unread = {settings.train_split, settings.val_split} - record.scores.keys()
-        by_split |= dict.fromkeys(unread, 1)
+    if task is not None:
+        by_split |= dict.fromkeys(_unread_splits(record, task, config), 1)
     return by_split or None
 
 

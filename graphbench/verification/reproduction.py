@@ -277,10 +277,10 @@ def compared(row: Row, method: Method, outcome: Outcome, spent: Mapping[str, Any
 
 
 def _require_same_data(record: RunRecord, hashes: Mapping[str, str]) -> None:
-    """Refuse other samples than those in the record; where nothing was trained, only scored samples matter."""
+    """Refuse other samples than those in the record; a split without a hash was not loaded again."""
     for name, digest in record.data_hashes.items():
         now = hashes.get(name, digest)
-        if now != digest and (name in record.scores or not record.untrained):
+        if now != digest:
             raise ResultError(
                 f"the split {name} of {record.dataset} has the hash {now}, and {digest} in the record: the data are "
                 "other data, so the scores are not compared; `graphbench verify` says which samples differ"

@@ -96,10 +96,11 @@ def verify(
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
+    shared = None if card.series is None else topology_of(card)
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="splits", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card, split, place, most)
+            checks[split] = _SplitChecks(card, split, place, most, shared)
             rows += checks[split].rows()
             first = checks[split].first
             rows += [
@@ -160,10 +161,9 @@ def _card_row(card: Card) -> Row:
 class _SplitChecks:
     """All checks of one split."""
 
-    def __init__(self, card: Card, split: str, folder: Path, samples: int | None) -> None:
-        self.series, self.shared = card.series, None if card.series is None else topology_of(card)
-        card = card.graphs
-        self.card, self.split, self.folder = card, split, folder
+    def __init__(self, card: Card, split: str, folder: Path, samples: int | None, shared: Samples | None) -> None:
+        self.series, card = card.series, card.graphs
+        self.card, self.split, self.folder, self.shared = card, split, folder, shared
         self.generator: Generator = find("generator", card.generator)
         self.parameters = self.generator.parse(card, split)
         self.count = card.split(split).count

@@ -54,7 +54,8 @@ def read_submitted(path: Path) -> SubmittedRecord:
         raise ResultError(f"no JSON record: {error}") from error
     record = parse_record(payload, path)
     _require_numbers(payload["scores"])
-    lists: list[Iterable[str]] = [record.scores, record.data_hashes, record.graphs_scored, record.curves]
+    counts: list[Iterable[str]] = [record.graphs_scored, record.graphs_loaded]
+    lists: list[Iterable[str]] = [record.scores, record.data_hashes, *counts, record.curves]
     for names in (*lists, *record.scores.values()):
         long = next((name for name in names if len(name) > _MOST_NAME or "\n" in name), None)
         if long is not None:

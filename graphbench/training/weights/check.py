@@ -134,8 +134,9 @@ def primary_score(
     model: Any, task: Task, split: GraphDataset, *, selecting: bool = False, progress: bool | None = False
 ) -> float:
     """Return the primary metric of a model on a split, on the CPU in float32; options as for ``score_split``."""
-    options: dict[str, Any] = {"device": _CPU, "selecting": selecting, "progress": progress}
-    scores = score_split(model, task, split, task_id=split.card.address, **options)
+    scores = score_split(
+        model, task, split, task_id=split.card.address, device=_CPU, selecting=selecting, progress=progress
+    )
     return scores[split.split].primary
 
 

@@ -12,6 +12,7 @@ from graphbench.core.errors import CardError, MissingDependency
 from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.checks import CheckFailed, CheckSkipped
+from graphbench.data.components.domain import topology_of
 from graphbench.data.store.layout import dataset_folder
 from graphbench.domains.weather import generators
 from graphbench.domains.weather.checks import check_states
@@ -86,7 +87,7 @@ def test_runs_are_simulated_once_while_they_are_kept(runs):
 def checks_of(card, folder):
     """Return the checks of a validation split that is stored with other bits than on the card."""
     ensure_split(card.graphs, "val", root=folder, workers=1, progress=False)
-    return _SplitChecks(card, "val", dataset_folder(card, folder), 1)
+    return _SplitChecks(card, "val", dataset_folder(card, folder), 1, topology_of(card))
 
 
 def with_split(card, **parameters):
