@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.common import cpu_seconds
+from graphbench.records.machine import processor_seconds
 
 SHAPES = ((6, 1), (6, 2), (7, 1), (7, 2), (8, 1), (8, 2))
 
@@ -40,13 +40,13 @@ def synthesis(count: int, alone: int) -> dict[str, float]:
     given = [circuit.simulate() for circuit in circuits_of_tables(*_tables(count))]
     synthesise(given[:2])
     found = {}
-    started = cpu_seconds()
+    started = processor_seconds()
     synthesise(given)
-    found["together"] = (cpu_seconds() - started) / count
-    started = cpu_seconds()
+    found["together"] = (processor_seconds() - started) / count
+    started = processor_seconds()
     for table in given[:alone]:
         synthesise([table])
-    found["alone"] = (cpu_seconds() - started) / alone
+    found["alone"] = (processor_seconds() - started) / alone
     return found
 
 

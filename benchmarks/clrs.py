@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.common import Row, Sizes, main, ours_at_most, ratio_at_least, scratch_folder
 from benchmarks.isolated import in_fresh_process
 from benchmarks.peer import CLRS_PEER, dm_clrs
+from graphbench.records.machine import processor_seconds
 
 CORE = ("train", "val", "test")
 SETTINGS = {
@@ -121,19 +122,12 @@ def build(root: str, limit: int | None) -> dict[str, Any]:
 
     assert GraphDataset  # imported: PyTorch takes seconds, and the peer's imports are not counted either
     compile_all()
-    wall, cpu = time.perf_counter(), _cpu_seconds()
+    wall, cpu = time.perf_counter(), processor_seconds()
     loaded = Loader("clrs30", root=root, limit=limit, workers=2, progress=False).load(CORE)
     wall = time.perf_counter() - wall
     samples = sum(len(splits[name]) for splits in loaded.values() for name in CORE)
     size = sum(path.stat().st_size for path in Path(root).rglob("*") if path.is_file())
-    return {"wall": wall, "cpu": _cpu_seconds() - cpu, "samples": samples, "bytes": size}
-
-
-def _cpu_seconds() -> float:
-    import resource
-
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
+    return {"wall": wall, "cpu": processor_seconds() - cpu, "samples": samples, "bytes": size}
 
 
 def trace_large(count: int) -> dict[str, Any]:

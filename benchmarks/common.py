@@ -17,6 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphbench.core.processes.pool import available_cores
+from graphbench.records.machine import cpu_kind, memory_bytes
+
 if TYPE_CHECKING:
     from graphbench.records.record import RunRecord
     from graphbench.training.config import RunConfig
@@ -268,31 +271,13 @@ def shown(value: float | None) -> str:
 def machine() -> dict[str, Any]:
     """Return a description of this machine and of the libraries that count."""
     return {
-        "cpu": _cpu_name(),
+        "cpu": cpu_kind(),
         "cores": available_cores(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "memory_gb": round((memory_bytes() or 0) / 1e9, 1),
         "os": platform.platform(),
         "python": platform.python_version(),
         **{name: _version(name) for name in LIBRARIES},
     }
-
-
-def available_cores() -> int:
-    """Return the number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    facts: dict[str, str] = {}
-    for line in lines:
-        key, _, value = line.partition(":")
-        facts.setdefault(key.strip(), value.strip())
-    name = facts.get("model name") or platform.processor() or platform.machine()
-    if "cpu family" in facts:
-        name += f" (family {facts['cpu family']}, model {facts.get('model', '?')})"
-    return name
 
 
 def _version(name: str) -> str | None:
@@ -300,12 +285,6 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and of its finished children."""
-    times = os.times()
-    return time.process_time() + times.children_user + times.children_system
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.common import cpu_seconds, machine, scratch_folder
+from benchmarks.common import machine, scratch_folder
+from graphbench.records.machine import processor_seconds
 
 SECONDS = 0.15  # CPU time for the shards of one split
 LABEL_SECONDS = 4.0  # labels of some graphs cost much more than those of others
@@ -188,11 +189,11 @@ def _clocked(owner: Any, name: str, spent: dict[str, float], kind: str) -> Itera
     real = getattr(owner, name)
 
     def run(*arguments: Any, **options: Any) -> Any:
-        began = cpu_seconds()  # programs that label run in processes of their own
+        began = processor_seconds()  # programs that label run in processes of their own
         try:
             return real(*arguments, **options)
         finally:
-            spent[kind] += cpu_seconds() - began
+            spent[kind] += processor_seconds() - began
 
     with patch.object(owner, name, run):
         yield

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import RESULTS, cpu_seconds, machine
+from benchmarks.common import RESULTS, machine
+from graphbench.records.machine import processor_seconds
 
 NAMES = ("likes", "replies", "reposts")
 
@@ -34,10 +35,10 @@ def main() -> None:
     parts = {split: inputs(dataset, split, options.users) for split in ("train", "test")}
     rows = {}
     for name, columns in (("seen", 1), ("seen and hidden", 2)):
-        begun = cpu_seconds()
+        begun = processor_seconds()
         train, test = [np.column_stack(parts[split][:columns]) for split in ("train", "test")]
         scores = measured(train, parts["train"][2], test, parts["test"][2])
-        rows[name] = {**scores, "cpu_seconds": cpu_seconds() - begun}
+        rows[name] = {**scores, "cpu_seconds": processor_seconds() - begun}
         print(f"{name}: R2 {scores['r2']:.3f}, Spearman {scores['spearman']:.3f}", flush=True)
     result = {
         "dataset": dataset.address,
