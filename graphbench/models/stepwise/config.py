@@ -15,7 +15,8 @@ class StepwiseModelConfig(ModelConfig):
     Attributes:
         kind: Always ``stepwise``, which selects this kind of model.
         rounds: Number of evaluations of the network in which the first solution of a graph is decided; a few more
-            follow where nodes are left. Round r of R decides a share of 1 / (R - r + 1) of the nodes that it could.
+            follow where nodes are left. Round r of R decides a share of 1 / (R - r + 1) of the nodes that it could;
+            in colourings, every round decides all nodes that it could.
         repairs: How often a random part of the solution is taken back and decided anew; the better solution is kept.
         repair_rounds: As ``rounds``, for the nodes of a repair.
         kept: Mean share of the decided nodes that a repair keeps; null takes 0.5 for sets, 0.75 for colours and 0.9 for
