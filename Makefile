@@ -1,4 +1,5 @@
 # make demo   set everything up, generate datasets, train GIN, GT and pairs, write a report (about six minutes, 2 cores)
+# make setup  create .venv with the package and everything for its tests, nothing else; all other targets do so first
 # make test   set everything up, run linters, type checks, import contracts and tests (2 cores: 13 to 19 minutes the first time, then at most 11)
 # make docs   build the documentation; make docs-check opens every page in headless Chromium (apt-get install chromium)
 PYTHON ?= python3
@@ -16,7 +17,7 @@ DEMO_TRAIN  ?= 1000000
 DEMO_TEST   ?= 50
 DEMO_SEEDS  ?= 0
 
-.PHONY: demo test test-all bounds lint docs docs-check browser bench package-check lowest licences clean
+.PHONY: setup demo test test-all bounds lint docs docs-check browser bench package-check lowest licences clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("graphbench needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
@@ -24,6 +25,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
+
+setup: $(STAMP)
 
 demo: $(STAMP)
 	@$(BIN)/graphbench list algoreas_easy --root $(DEMO)/data

@@ -8,6 +8,7 @@ from overview_text import by_domain
 from readme_block import README, replaced
 from task_text import task_cards
 
+from graphbench.catalog.names import card as find_card
 from graphbench.catalog.names import catalog
 from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.lite import lite_set
@@ -43,8 +44,11 @@ def _scores(line: Line) -> list[str]:
     printed = _cell(line.published).removesuffix(line.unit.partition(" ")[2]).rstrip()
     if line.published is not None and line.published.apart:
         printed = f"({printed})"
+    named = code(line.unit)
+    if line.graphs is not None:
+        named += f", {line.graphs:,} of {find_card(line.unit.split()[0]).split('test').count:,} samples"
     metric = f"{code(line.metric)} {'↑' if line.higher_is_better else '↓'}"
-    return [code(line.unit), metric, _cell(line.trivial), _cell(line.classical), ours, seeds, printed]
+    return [named, metric, _cell(line.trivial), _cell(line.classical), ours, seeds, printed]
 
 
 def _cell(scored: Scored | None) -> str:

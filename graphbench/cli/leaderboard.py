@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphbench.records.record import RunRecord
 
 _SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
+_MOST_NAMES = 20  # in a message
 _BUDGETS = {True: "small", False: "full", None: "not stated"}
 
 Selector = Annotated[
@@ -143,7 +144,7 @@ def results(
     """
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.printing import print_json
-    from graphbench.cli.runs import is_chosen, record_places
+    from graphbench.cli.runs import chosen_records, is_chosen, record_places
     from graphbench.records.table import COLUMNS, PRIMARY, as_rows
 
     if sum((as_csv, as_json, form is not None)) > 1:
@@ -170,6 +171,8 @@ def results(
     places = record_places(records, baselines=baselines)
     rows = as_rows("*", places, **filters, sort=sort, reverse=reverse, skip_malformed=True)
     rows = [row for row in rows if chosen is None or is_chosen(row["dataset"], chosen)]
+    if not rows:
+        _require_names(chosen_records(selector, records, baselines=baselines), model, split, metric)
     if as_json:
         print_json(rows)
     elif as_csv:
@@ -199,10 +202,37 @@ def _print_paper_table(
         raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {form!r}", param_hint="--format")
     if budget_class not in (None, *BUDGET_CLASSES):
         raise typer.BadParameter(f"choose from {', '.join(BUDGET_CLASSES)}, not {budget_class!r}", param_hint="--class")
-    boards = paper_boards(chosen_records(selector, records, baselines=baselines), split or "test", model or "*")
+    stored = chosen_records(selector, records, baselines=baselines)
+    _require_names(stored, model, split)
+    boards = paper_boards(stored, split or "test", model or "*")
     echo(table_of_boards(boards, form, budget_class=budget_class or "open", intervals=intervals), nl=False)
     if baselines:
         warn_of_absent(boards, chosen_records(selector, records, baselines=False))
+
+
+def _require_names(
+    records: Sequence[RunRecord],
+    models: Sequence[str] | None,
+    splits: Sequence[str] | None,
+    metrics: Sequence[str] | None = None,
+) -> None:
+    """Refuse names and globs of models, splits and metrics that fit nothing in the chosen records."""
+    from graphbench.core.suggestions import closest
+    from graphbench.core.words import first_of
+    from graphbench.records.files import matches
+    from graphbench.records.table import PRIMARY
+
+    known = {
+        "model": {record.model for record in records},
+        "split": {split for record in records for split in record.scores},
+        "metric": {PRIMARY, *(name for record in records for scores in record.scores.values() for name in scores)},
+    }
+    for kind, patterns in (("model", models), ("split", splits), ("metric", metrics)):
+        for pattern in patterns or ():
+            if not any(matches(name, pattern) for name in known[kind]):
+                hint = closest(pattern, known[kind]) or f"; there are {first_of(sorted(known[kind]), _MOST_NAMES)}"
+                message = f"no chosen record has the {kind} {pattern!r:.80}{hint}"
+                raise typer.BadParameter(message, param_hint=f"--{kind}")
 
 
 def warn_of_absent(boards: Sequence[Board], records: Sequence[RunRecord]) -> None:

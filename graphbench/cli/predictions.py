@@ -127,6 +127,7 @@ def add_metrics(
         predictions: The predictions that were scored, where none are kept.
     """
     from graphbench.records.files import RECORD, read_record, save_record
+    from graphbench.records.verifications import confirm, confirmed_in
     from graphbench.training.folders import RECORDS
     from graphbench.verification.again import score_again
 
@@ -137,8 +138,12 @@ def add_metrics(
     written = []
     for path in files:
         how: dict[str, Any] = {"run": run, "root": root, "scores": scores, "predictions": predictions}
-        record = score_again(read_record(path), path, metrics, splits, **how)
+        known = read_record(path)
+        listed_in = confirmed_in(path, known.digest)
+        record = score_again(known, path, metrics, splits, **how)
         place = save_record(record, path=path) if records is None else save_record(record, records)
+        if listed_in is not None:
+            confirm(listed_in if records is None else records, record.digest)
         written.append((record, place))
     return written
 

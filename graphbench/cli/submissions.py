@@ -10,6 +10,8 @@ import typer
 from graphbench.cli.options import Json, Root, Workers
 from graphbench.cli.output import CommandLine
 
+_REHEARSED = 16  # samples
+
 submit = CommandLine(
     no_args_is_help=True,
     help="Make results ready for the leaderboard: a folder with records, predictions or weights, checked before it is "
@@ -83,7 +85,8 @@ def seal_command(
     rehearsal: Annotated[
         bool,
         typer.Option(
-            "--rehearse/--no-rehearse", help="First score a few samples of the known draw, as a verification would."
+            "--rehearse/--no-rehearse",
+            help=f"First score {_REHEARSED} samples of the known draw, as a verification would.",
         ),
     ] = True,
     root: Root = None,
@@ -101,8 +104,9 @@ def seal_command(
     from graphbench.leaderboard.submissions import rehearse, seal
 
     if rehearsal and not (folder / "seal.json").exists():
-        for dataset, seed, score in rehearse(folder, root=root, workers=workers):
-            print_line(f"rehearsed {dataset}, seed {seed}: {score:.4f} on the first samples of the known draw", "dim")
+        for dataset, seed, score in rehearse(folder, samples=_REHEARSED, root=root, workers=workers):
+            where = f"on the first {_REHEARSED} samples of the known draw"
+            print_line(f"rehearsed {dataset}, seed {seed}: {score:.4f} {where}", "dim")
     made, path = seal(folder)
     print_line(f"wrote {path}")
     parts = [counted(len(made.weights), "file") + " of weights"]

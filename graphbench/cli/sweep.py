@@ -126,15 +126,21 @@ def sweep(
 
 def _plan(datasets: Sequence[str], given: dict[str, Any]) -> SweepPlan:
     """Return the plan of the options, or that of a file with the options in place of its keys."""
+    from graphbench.catalog.names import list_datasets
     from graphbench.core.validation import validated
     from graphbench.training.sweep import SweepPlan, read_plan
 
     content: dict[str, Any] = {"datasets": tuple(datasets)}
     if len(datasets) == 1 and datasets[0].endswith((".yaml", ".yml")):
         content = read_plan(Path(datasets[0])).model_dump(exclude_unset=True)
+    else:
+        list_datasets(datasets)  # a wrong name is named before a missing option
     content |= given
     if not content.get("models"):
-        raise ConfigError("no model is named; give --model NAME once or more, or a YAML file with the key models")
+        raise ConfigError(
+            f"no model is named for {', '.join(content['datasets'])}; give --model NAME once or more, or a YAML file "
+            "with the key models"
+        )
     return validated(SweepPlan, content, ConfigError, "the sweep")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of the settings in glibc's malloc.h
@@ -27,3 +28,9 @@ def keep_freed_memory() -> bool:
     except (AttributeError, OSError, TypeError):  # no glibc
         return False
     return bool(mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK) and mallopt(_TRIM_THRESHOLD, _MOST_KEPT))
+
+
+def return_freed_memory() -> None:
+    """Give memory that the process has freed, and kept, back to the system; where glibc allocates, else do nothing."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

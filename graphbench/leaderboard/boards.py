@@ -19,7 +19,7 @@ from graphbench.records.record import RunRecord
 from graphbench.records.stated import OWN_MODEL
 from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
-from graphbench.reports.ood import known_cards, ood_splits
+from graphbench.reports.ood import grown_splits, known_cards, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
 from graphbench.tasks.registry import task_of
@@ -217,7 +217,7 @@ def _board(
         best=names[ranking.best],
         pairs_tested=ranking.pairs,
         anchors=anchors(card, scored, split) if measured_here else None,
-        size=task_of(card).sample_size(split) if split in {**card.splits, **card.ood} else None,
+        size=task_of(card).sample_size(split) if split in {*card.splits, *grown_splits(card)} else None,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from graphbench.core.errors import ResultError
 from graphbench.leaderboard.best import BestScore, best
-from graphbench.records.files import parse_record, results_dir
+from graphbench.records.files import as_confirmed, parse_record, results_dir
 from graphbench.records.record import RunRecord
 
 _NO_COMMIT = "name a commit, a branch or a tag of a checkout that has records"
@@ -86,7 +86,7 @@ def state_at(commit: str, results: Path | None = None) -> State:
     ]
     records, unread = [], []
     for name, text in _contents(folder, [(commit_hash, name) for name in files]):
-        record = _record(text, name)
+        record = _record(text, folder / name)
         if record is None:
             unread.append(name)
         else:
@@ -134,7 +134,7 @@ def _apply(folder: Path, commit: str, touched: list[list[str]], records: dict[st
             records.pop(name, None)
     present = [(commit, name) for status, name in touched if status != "D"]
     for name, text in _contents(folder, present):
-        record = _record(text, name)
+        record = _record(text, folder / name)
         if record is not None:
             records[name] = record
             changed.add(record.dataset)
@@ -169,10 +169,11 @@ def _is_record(name: str) -> bool:
     return name.endswith(".json")
 
 
-def _record(text: str, name: str) -> RunRecord | None:
+def _record(text: str, path: Path) -> RunRecord | None:
     """Return a record of an earlier state; None if this version reads it no more."""
     try:
-        return parse_record(json.loads(text), Path(name))
+        payload = json.loads(text)
+        return as_confirmed(parse_record(payload, path), payload, path)
     except (ResultError, ValueError):
         return None
 

@@ -201,7 +201,7 @@ class Board:
             are none.
         pairs_tested: Pairs of models that could be tested.
         size: Size of the split's samples, such as nodes per graph; None where the samples have no common size, and for
-            additional splits, whose graphs differ from the test graphs in more than their size.
+            splits whose graphs differ from the test graphs in more than their size.
     """
 
     dataset: str

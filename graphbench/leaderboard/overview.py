@@ -50,6 +50,7 @@ class Line:
         metric: The primary metric.
         higher_is_better: Direction of the metric.
         models: Number of models with a score on the test split.
+        graphs: Number of samples that were scored, where it is a part of the test split; None for the whole split.
         trivial: The best predictor that knows no graph.
         classical: The best rule, reference solver or model that was not trained in steps; None if there is none.
         best: Budget class -> the best recorded model within it that was trained: of the ranked ones where any is
@@ -66,6 +67,7 @@ class Line:
     metric: str
     higher_is_better: bool
     models: int
+    graphs: int | None
     trivial: Scored | None
     classical: Scored | None
     best: Mapping[BudgetClass, Row]
@@ -88,6 +90,8 @@ class Sparkline:
         points: Points of the line, as ``points`` of SVG has them.
         last: The last point.
         words: The curve in words, for readers of screens.
+        first_size: The smallest size.
+        last_size: The largest size.
         width: Width of the picture.
         height: Height of the picture.
     """
@@ -95,6 +99,8 @@ class Sparkline:
     points: str
     last: tuple[float, float]
     words: str
+    first_size: str
+    last_size: str
     width: float = _WIDTH
     height: float = _HEIGHT
 
@@ -129,6 +135,7 @@ def _line(unit: str, tests: Mapping[BudgetClass, Board], boards: Sequence[Board]
         metric=board.metric,
         higher_is_better=board.higher_is_better,
         models=len(board.rows),
+        graphs=None if board.data.whole else board.data.graphs,
         trivial=_first(board.references, "trivial"),
         classical=_best_of(classical, board.higher_is_better),
         best=best,
@@ -176,8 +183,14 @@ def sparkline(line: Line) -> Sparkline | None:
         return round(_HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN), 1)
 
     points = [(round(_MARGIN + i * step, 1), height(value)) for i, value in enumerate(values)]
-    words = ", ".join(f"{number(value)} at {size:g}" for size, value in line.curve)
-    return Sparkline(" ".join(f"{x:g},{y:g}" for x, y in points), points[-1], words)
+    words = ", ".join(f"{number(value)} at {_size_text(size)}" for size, value in line.curve)
+    ends = _size_text(line.curve[0][0]), _size_text(line.curve[-1][0])
+    return Sparkline(" ".join(f"{x:g},{y:g}" for x, y in points), points[-1], words, *ends)
+
+
+def _size_text(size: float) -> str:
+    """Return a size with the digits that matter: 3.5, 13, 251."""
+    return f"{size:.0f}" if size >= 10 else f"{size:.2g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,4 +266,4 @@ def size_chart(boards: Sequence[Board]) -> Chart | None:
         for i, (label, points) in enumerate(curves)
     )
     ticks = dict.fromkeys((y(value), number(value)) for value in (low, high))
-    return Chart(drawn, tuple((x(size), f"{size:.0f}") for size in sizes), tuple(ticks))
+    return Chart(drawn, tuple((x(size), _size_text(size)) for size in sizes), tuple(ticks))

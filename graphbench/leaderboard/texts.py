@@ -121,10 +121,13 @@ def row_cells(row: Row, board: Board) -> tuple[str, ...]:
     )
 
 
-def why_not_ranked(row: Row) -> str:
-    """Return in a few words why a model has no rank."""
+def why_not_ranked(row: Row, *, whole: bool = False) -> str:
+    """Return in a few words, or in whole ones, why a model has no rank."""
+    if whole:
+        return f"not ranked: {_UNRANKED.get(row.unranked or '', '')}"
     seeds = "1 seed" if len(row.seeds) == 1 else f"{len(row.seeds)} seeds"
-    return {"seeds": seeds, "bootstrap": "no bootstrap", "alone": "alone"}.get(row.unranked or "", "")
+    words = {"seeds": seeds, "bootstrap": "no bootstrap", "alone": "no other model"}
+    return words.get(row.unranked or "", "")
 
 
 def reference_cells(reference: Reference) -> tuple[str, str, str, str]:

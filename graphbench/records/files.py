@@ -20,6 +20,8 @@ from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.core.files import load_json, write_text
 from graphbench.core.validation import explain
 from graphbench.records.record import _FIRST_WITH_DIGESTS, DIGEST, SCHEMA, RunRecord, _fits
+from graphbench.records.verifications import FILE as VERIFICATIONS
+from graphbench.records.verifications import confirmed_in
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +144,11 @@ def load_records(
 def stored_records(
     selector: str | Sequence[str] = "*", records: RecordFolders = None, *, skip_malformed: bool = False
 ) -> list[tuple[Path, RunRecord]]:
-    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
+    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`.
+
+    A record that says its scores were verified or recomputed counts as one whose scores are stated, with a warning,
+    unless a list in one of its folders has the digest of its file (:mod:`graphbench.records.verifications`).
+    """
     stored = []
     for path in (path for folder in record_folders(records) for path in sorted(folder.rglob("*.json"))):
         if path.name.startswith(".") or (path.name != RECORD and path.with_name(RECORD).is_file()):
@@ -152,12 +158,33 @@ def stored_records(
             named = payload.get("dataset") if isinstance(payload, dict) else None
             if isinstance(named, str) and not matches(named, selector):
                 continue
-            stored.append((path, parse_record(payload, path)))
+            stored.append((path, as_confirmed(parse_record(payload, path), payload, path)))
         except ResultError as error:
             if not skip_malformed:
                 raise
             logger.warning("left out: %s", error)
     return sorted(stored, key=lambda item: _order(item[1]))
+
+
+def as_confirmed(record: RunRecord, payload: Any, path: Path) -> RunRecord:
+    """Return a record as one whose scores are stated, with a warning, if it says more and no list has its digest.
+
+    Args:
+        record: The record.
+        payload: The content of its file.
+        path: The file.
+    """
+    claimed = "verified" if record.verification is not None else "recomputed" if record.recomputed_from else None
+    if claimed is None or confirmed_in(path, payload.get(DIGEST, "")) is not None:
+        return record
+    logger.warning(
+        "%s says that its scores were %s, and no %s in its folders lists it; they count as stated: copy the list that "
+        "`graphbench submit` wrote beside it, or let `graphbench submit` check or verify the submission again",
+        path,
+        claimed,
+        VERIFICATIONS,
+    )
+    return record.model_copy(update={"verification": None, "recomputed_from": None})
 
 
 def record_folders(records: RecordFolders = None) -> list[Path]:

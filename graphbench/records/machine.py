@@ -39,12 +39,6 @@ def processor_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def peak_process_bytes() -> int:
-    """Return the largest memory use of this process so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 def hardware() -> dict[str, str | int | float | None]:
     """Return a description of this machine for a record: processor, cores, memory, GPU, library versions.
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from graphbench.records.machine import hardware, peak_process_bytes, processor_seconds
+from graphbench.records.machine import hardware, processor_seconds
+from graphbench.records.memory import MemoryPeak
 from graphbench.records.stated import StatedCost
 
 
@@ -17,8 +18,10 @@ def measure() -> Iterator[StatedCost]:
     """Measure the cost of the training in a ``with`` block, for :meth:`graphbench.RunRecord.from_scores`.
 
     Time on the clock, processor time of all threads and of child processes that have ended, threads of torch, the peak
-    memory, and the machine are known when the block has ended. On a GPU the peak is of the tensors of the current
-    device, and the clock is read when the device has done all its work.
+    memory of the process within the block, and the machine are known when the block has ended. The peak counts what the
+    process held before the block, such as the data; on other systems than Linux it is that of the process since it
+    began. On a GPU the peak is of the tensors of the current device, and the clock is read when the device has done all
+    its work.
 
     Example:
         >>> with graphbench.measure() as cost:
@@ -28,7 +31,7 @@ def measure() -> Iterator[StatedCost]:
     Yields:
         The cost, whose attributes are None until the block has ended.
     """
-    cost, device = StatedCost(), _device()
+    cost, device, memory = StatedCost(), _device(), MemoryPeak()
     if device is not None:
         device.reset_peak_memory_stats()
     clock, processors = time.perf_counter(), processor_seconds()
@@ -44,7 +47,7 @@ def measure() -> Iterator[StatedCost]:
         cost.hardware = {**facts, "device": "cpu" if device is None else "cuda"}
         threads = facts.get("threads")
         cost.threads = threads if isinstance(threads, int) else None
-        cost.peak_memory_bytes = peak_process_bytes() if device is None else int(device.max_memory_allocated())
+        cost.peak_memory_bytes = memory.bytes if device is None else int(device.max_memory_allocated())
 
 
 def _device() -> Any:

@@ -72,7 +72,7 @@ class RunRecord(StrictModel):
         threads: Threads of each process that computed while training; None if they were not recorded.
         deterministic: Whether neither seed nor chance has any influence on the scores; None if it was not recorded, see
             :func:`is_deterministic`.
-        peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
+        peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU) during the training.
         throughput_graphs_per_s: Training graphs per second.
         latency_ms: Median milliseconds to predict one graph alone, decoding included, until the answer is in memory.
         latency_ms_batched: Median milliseconds per graph within a batch.
@@ -290,10 +290,18 @@ class RunRecord(StrictModel):
 
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
-        unused = {name for name in _LEFT_OUT if not getattr(self, name)}
-        content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
+        content = self._content()
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
+
+    @property
+    def digest(self) -> str:
+        """The digest of the record's content that :meth:`to_json` writes, 64 hex digits."""
+        return _digest(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        unused = {name for name in _LEFT_OUT if not getattr(self, name)}
+        return self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
 
 
 def is_deterministic(record: RunRecord) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from graphbench.catalog.cards import Card
 
+_LARGE = ("large", "larger")
 _NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
 _NODES = "n"  # before a number of nodes
 
@@ -208,6 +209,17 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     letter = letters.pop()
     label = f"{domain_of(card).words.get(grown, grown)} ({letter})" if grown else letter
     return SizeAxis(label, sizes, trained, logarithmic=False)
+
+
+def grown_splits(card: Card) -> set[str]:
+    """Return the out-of-distribution splits that differ from the test split in their size alone, by their names.
+
+    They are named after a number, as ``n256`` or ``k7`` (of several letters, the most frequent one), or ``large`` or
+    ``larger``. All others are kinds: their samples are drawn in another way, and may have another size as well.
+    """
+    matches = {name: match[1] for name in card.ood if (match := _NUMBERED.fullmatch(name))}
+    letter = max(matches.values(), key=list(matches.values()).count, default="")
+    return {name for name in card.ood if matches.get(name) == letter or name in _LARGE}
 
 
 def _known_sizes(card: Card, splits: Iterable[str]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from graphbench.training.failures import is_out_of_memory, not_finite, out_of_me
 from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.neighbours import NeighbourBatches
-from graphbench.training.recording import peak_memory_bytes, reset_peak_memory
+from graphbench.training.recording import PeakMemory
 from graphbench.training.scoring import (
     autocast,
     chosen_precision,
@@ -82,7 +82,7 @@ class TrainingLoop:
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
-        reset_peak_memory(self.world.device)
+        self._memory = PeakMemory(self.world.device)
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was.
@@ -413,7 +413,7 @@ class TrainingLoop:
         if self.saved_step == state.step:
             return
         self._require_finite_weights()
-        state.peak_memory_bytes = max(state.peak_memory_bytes, peak_memory_bytes(self.world.device))
+        state.peak_memory_bytes = max(state.peak_memory_bytes, self._memory.bytes)
         if self.world.leads:
             facts = {**self._run_facts(), "state": asdict(state)}
             tensors = checkpoint.training_tensors(self.model, self.optimizer)

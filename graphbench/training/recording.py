@@ -10,7 +10,7 @@ import torch
 
 from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import MissingDependency
-from graphbench.records.machine import peak_process_bytes
+from graphbench.records.memory import MemoryPeak
 
 _LOG_AGAIN = (
     "the run goes on, and its record holds the validations; for all curves, train again into another folder with "
@@ -77,14 +77,20 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
     return Board()
 
 
-def reset_peak_memory(device: torch.device) -> None:
-    """Let the peak of a GPU's memory begin anew, so that a run does not report the peak of an earlier run."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+class PeakMemory:
+    """The largest memory use since the object was made: of a GPU's tensors, of the process on a CPU.
 
+    Args:
+        device: The device.
+    """
 
-def peak_memory_bytes(device: torch.device) -> int:
-    """Return the largest memory use: of a GPU's tensors since the last reset, of the whole process on a CPU."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    return peak_process_bytes()
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._of_process = device, MemoryPeak()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+
+    @property
+    def bytes(self) -> int:
+        """The peak so far in bytes."""
+        on_gpu = self._device.type == "cuda"
+        return int(torch.cuda.max_memory_allocated(self._device)) if on_gpu else self._of_process.bytes

@@ -77,8 +77,31 @@ def test_filters_and_order(run, folder, monkeypatch):
     assert [row[3] for row in table(out)] == ["f1", "accuracy", "f1_per_graph"]
     _, out, _ = run("results", "--records", folder, "--metric", "f1", "--model", "gin")
     assert [row[0] for row in table(out)] == ["algoreas/gone", MST, MST]  # a named metric needs no card
-    code, out, _ = run("results", "--records", folder, "--model", "nobody")
+    code, out, _ = run("results", "--records", folder, "--model", "gt", "--budget", "small")
     assert code == 0 and "no record fits" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "gtt"), "Invalid value for --model: no chosen record has the model 'gtt'; did you mean 'gt'?"),
+        (("--model", "gin", "--model", "nobody"), ""),  # the other name fits
+        (("--model", "nobody"), "has the model 'nobody'; there are gin, gin_small, gt"),
+        (("--split", "tets"), "has the split 'tets'; did you mean 'test'?"),
+        (("--metric", "acuracy"), "has the metric 'acuracy'; did you mean 'accuracy'?"),
+        (("--format", "latex", "--model", "gtt"), "has the model 'gtt'; did you mean 'gt'?"),
+        (("--format", "latex", "--split", "tets"), "has the split 'tets'"),
+    ],
+)
+def test_names_that_no_record_has_are_refused(run, folder, words, message):
+    code, out, error = run("results", "--records", folder, *words)
+    assert (code, bool(out)) == ((2, False) if message else (0, True))
+    assert message in " ".join(error.replace("│", " ").split())
+
+
+def test_results_of_a_folder_without_records_are_an_error(run, tmp_path):
+    code, _, error = run("results", "--records", tmp_path)
+    assert code == 2 and str(tmp_path) in error.replace("\n", "")
 
 
 def test_csv_and_json_have_every_row_and_column(run, folder):

@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from graphbench.catalog.names import card
 from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.boards import source_of, tables_of
 from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.texts import source_text
 from graphbench.records.provenance import Verification, draw_of
 from graphbench.records.stated import OWN_MODEL
+from graphbench.reports.ood import grown_splits
 from graphbench.training.config import draws_seen
 
 from .conftest import bootstrapped
@@ -143,3 +145,22 @@ def test_draws_follow_from_commitment_and_beacon_alone():
     draws = {draw_of("ab" * 32, f"beacon {i}") for i in range(1000)} | {draw_of(f"{i:064x}", "b") for i in range(1000)}
     assert len(draws) == 2000 and min(draws) >= 1 and max(draws) < 2**31
     assert draw_of("ab" * 32, "the hash of a block") == verified(make_record(0)).verification.data_seed
+
+
+def test_splits_of_other_kinds_are_no_sizes():
+    """Their graphs differ from the test graphs in more than their size, and may have another size as well."""
+    assert grown_splits(card("circuits/converters_10")) == {"k5", "k7"}
+    assert grown_splits(card("co/rb_small:mis")) == {"large"}
+    assert grown_splits(card("sat/small:kissat")) == {"larger"}
+    assert grown_splits(card("sat/pairs_sr")) == {"n80", "n160"}
+    assert grown_splits(card("chip_design/aig:generate")) == {"n5", "n9"}
+    assert grown_splits(card("clutrr/rob_clean")) == set()
+    scores = {"test": {"f1": 0.9}, "n192": {"f1": 0.8}, "sparse": {"f1": 0.1}}
+    record = make_record(dataset=ID).model_copy(update={"scores": scores})
+    assert [value for _, value in line_of([record]).curve] == [0.9, 0.8]
+
+
+def test_a_line_says_how_many_samples_were_scored():
+    whole, part = make_record(0, dataset=ID), make_record(0, dataset=ID)
+    assert line_of([whole.model_copy(update={"graphs_scored": {"test": 10_000}})]).graphs is None
+    assert line_of([part.model_copy(update={"graphs_scored": {"test": 50}})]).graphs == 50

@@ -73,6 +73,28 @@ def test_a_measured_training_has_its_times_memory_threads_and_machine(splits, sc
     assert board.rows[0].cost.cpu_seconds == cost.cpu_seconds
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts a peak anew")
+def test_the_peak_of_memory_is_that_of_the_block():
+    """What was freed before the block does not count; what an inner block has freed counts in both."""
+
+    def fill(size):
+        np.ones(size // 8).sum()
+
+    size = 300_000_000
+    fill(2 * size)
+    with graphbench.measure() as outer:
+        fill(size)
+        with graphbench.measure() as inner:
+            pass
+    assert outer.peak_memory_bytes - inner.peak_memory_bytes > 0.8 * size
+    with graphbench.measure() as after:
+        pass
+    with graphbench.measure() as outer, graphbench.measure() as inner:
+        fill(size)
+    assert min(outer.peak_memory_bytes, inner.peak_memory_bytes) - after.peak_memory_bytes > 0.8 * size
+    assert outer.peak_memory_bytes - after.peak_memory_bytes < 1.5 * size
+
+
 def test_a_failed_training_is_measured_too():
     with pytest.raises(ZeroDivisionError), graphbench.measure() as cost:
         1 / 0  # noqa: B018

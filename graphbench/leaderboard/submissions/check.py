@@ -29,6 +29,7 @@ from graphbench.records.budgets import Budget
 from graphbench.records.files import save_record
 from graphbench.records.record import RunRecord
 from graphbench.records.stated import OWN_MODEL
+from graphbench.records.verifications import confirm
 
 
 def check_submission(
@@ -118,7 +119,12 @@ class _Check:
         if self.description is None or self.report.is_refused:
             return []
         accepted = {name for name, entry in self.entries.items() if entry.verdict is not Verdict.REFUSED}
-        return [save_record(record, folder) for dataset, record in self.computed if dataset in accepted]
+        written = []
+        for dataset, record in self.computed:
+            if dataset in accepted:
+                written.append(save_record(record, folder))
+                confirm(folder, record.digest)
+        return written
 
     # ------------------------------------------------------------------------------------------------ parts
 

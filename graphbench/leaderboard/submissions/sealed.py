@@ -28,7 +28,6 @@ from graphbench.core.words import duration
 from graphbench.data.components.domain import find
 from graphbench.evaluation.inputs import AS_LOGITS
 from graphbench.evaluation.score import replicates_of
-from graphbench.leaderboard.submissions.attempts import begin_attempt
 from graphbench.leaderboard.submissions.comparisons import are_apart, interval, why_apart
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description, statement_of
@@ -43,6 +42,7 @@ from graphbench.records.files import save_record, stored_records
 from graphbench.records.machine import hardware
 from graphbench.records.provenance import EarlierSeal, Verification, draw_of
 from graphbench.records.record import RunRecord
+from graphbench.records.verifications import begin_attempt, confirm
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
@@ -148,8 +148,10 @@ def verify_sealed(
     results = []
     for dataset, seed, weights in entry.runs():
         result = entry.result(dataset, seed, weights, known)
-        if result.record is not None and target is not None:
-            result = replace(result, path=save_record(result.record, target))
+        record = result.record
+        if record is not None and target is not None:
+            result = replace(result, path=save_record(record, target))
+            confirm(target, record.digest)
         results.append(result)
     return results
 

@@ -93,8 +93,6 @@ def seal(folder: str | os.PathLike[str]) -> tuple[Seal, Path]:
         ResultError: If the folder has no weights and no code, is sealed already, or something in it is refused.
     """
     place = checked_path("folder", folder)
-    if not place.is_dir():
-        raise ResultError(f"there is no folder {place}; `graphbench submit init` makes one for a submission")
     target = place / SEAL
     if target.exists():
         raise ResultError(
@@ -113,6 +111,8 @@ def seal_of(folder: Path, sealed_at: datetime) -> Seal:
     Raises:
         ResultError: As :func:`seal`.
     """
+    if not folder.is_dir():
+        raise ResultError(f"there is no folder {folder}; `graphbench submit init` makes one for a submission")
     contents = contents_of(folder)
     if contents.faults:
         name, fault = next(iter(contents.faults.items()))

@@ -28,7 +28,7 @@ from graphbench.training.context import RunContext, Watch
 from graphbench.training.folders import stated_settings
 from graphbench.training.learners.base import FitSummary, require_no_steps
 from graphbench.training.learners.torch_learner import TorchPredictor
-from graphbench.training.recording import peak_memory_bytes
+from graphbench.training.recording import PeakMemory
 
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
@@ -81,6 +81,7 @@ class TabularLearner(TorchPredictor):
         """Fit the estimators, unless they were read from the folder, and score them on the validation split."""
         if self.facts:
             return
+        memory = PeakMemory(self.device)
         settings, began, cpu_began = self.context.config.training, time.perf_counter(), processor_seconds()
         started = datetime.now(UTC).isoformat(timespec="seconds")
         rows = self.model.fit(self.run.train.batches(_READING_BATCH), settings.seed)
@@ -103,7 +104,7 @@ class TabularLearner(TorchPredictor):
             "threads": threads_of(self.model.config.processor, self.model.config.options, torch.get_num_threads()),
             "deterministic": self.model.draws_nothing,
             "curve": curve,
-            "peak_memory_bytes": peak_memory_bytes(self.device),
+            "peak_memory_bytes": memory.bytes,
         }
         _write(self.context.folder, self.model, self.facts)
 
