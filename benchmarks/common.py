@@ -270,10 +270,11 @@ def shown(value: float | None) -> str:
 
 def machine() -> dict[str, Any]:
     """Return a description of this machine and of the libraries that count."""
+    memory = memory_bytes()
     return {
         "cpu": cpu_kind(),
         "cores": available_cores(),
-        "memory_gb": round((memory_bytes() or 0) / 1e9, 1),
+        "memory_gb": None if memory is None else round(memory / 1e9, 1),
         "os": platform.platform(),
         "python": platform.python_version(),
         **{name: _version(name) for name in LIBRARIES},

@@ -16,7 +16,7 @@ from pathlib import Path
 from graphbench.core.errors import ResultError
 from graphbench.leaderboard.best import BestScore, best
 from graphbench.records.files import as_confirmed, parse_record, results_dir
-from graphbench.records.record import RunRecord
+from graphbench.records.record import DIGEST, RunRecord
 
 _NO_COMMIT = "name a commit, a branch or a tag of a checkout that has records"
 
@@ -173,7 +173,7 @@ def _record(text: str, path: Path) -> RunRecord | None:
     """Return a record of an earlier state; None if this version reads it no more."""
     try:
         payload = json.loads(text)
-        return as_confirmed(parse_record(payload, path), payload, path)
+        return as_confirmed(parse_record(payload, path), payload.get(DIGEST), path)
     except (ResultError, ValueError):
         return None
 

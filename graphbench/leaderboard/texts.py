@@ -179,7 +179,7 @@ def against_text(row: Row, board: Board) -> str:
     comparison = row.against_best
     if row.unranked is not None:
         best = "best mean, " if row.label == board.best and len(board.rows) > 1 else ""
-        return f"{best}not ranked: {_UNRANKED[row.unranked]}"
+        return best + why_not_ranked(row, whole=True)
     if comparison is None:
         return "best mean" if row.label == board.rows[0].label else "best mean of the ranked"
     if comparison.p is None:

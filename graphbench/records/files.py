@@ -158,7 +158,7 @@ def stored_records(
             named = payload.get("dataset") if isinstance(payload, dict) else None
             if isinstance(named, str) and not matches(named, selector):
                 continue
-            stored.append((path, as_confirmed(parse_record(payload, path), payload, path)))
+            stored.append((path, as_confirmed(parse_record(payload, path), payload.get(DIGEST), path)))
         except ResultError as error:
             if not skip_malformed:
                 raise
@@ -166,16 +166,16 @@ def stored_records(
     return sorted(stored, key=lambda item: _order(item[1]))
 
 
-def as_confirmed(record: RunRecord, payload: Any, path: Path) -> RunRecord:
+def as_confirmed(record: RunRecord, digest: str | None, path: Path) -> RunRecord:
     """Return a record as one whose scores are stated, with a warning, if it says more and no list has its digest.
 
     Args:
         record: The record.
-        payload: The content of its file.
+        digest: The digest in its file; None for a file without one.
         path: The file.
     """
     claimed = "verified" if record.verification is not None else "recomputed" if record.recomputed_from else None
-    if claimed is None or confirmed_in(path, payload.get(DIGEST, "")) is not None:
+    if claimed is None or (digest is not None and confirmed_in(path, digest) is not None):
         return record
     logger.warning(
         "%s says that its scores were %s, and no %s in its folders lists it; they count as stated: copy the list that "

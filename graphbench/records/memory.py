@@ -1,4 +1,4 @@
-"""The largest memory use of this process since some moment."""
+"""The largest memory use since some moment."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet
 
 from graphbench.core.memory import return_freed_memory
+
+if TYPE_CHECKING:
+    import torch
 
 _FACTS = Path("/proc/self/status")
 _RESET = Path("/proc/self/clear_refs")
@@ -17,16 +20,25 @@ _PEAK = "VmHWM:"  # peak resident memory in kB, see proc(5)
 
 
 class MemoryPeak:
-    """The largest memory use of this process since the object was made.
+    """The largest memory use since the object was made: of this process, or of the tensors of a GPU.
 
-    Linux counts anew; on other systems the peak is of the whole life of the process. Several peaks may be measured at
-    once, one within the time of the other.
+    Linux counts anew; on other systems the peak of a process is of its whole life. Several peaks of a process may be
+    measured at once, one within the time of the other.
+
+    Args:
+        device: The device that computes; None for the process.
     """
 
     _open: ClassVar[WeakSet[MemoryPeak]] = WeakSet()
 
-    def __init__(self) -> None:
-        self._before = 0
+    def __init__(self, device: torch.device | None = None) -> None:
+        self._before, self._gpu = 0, None
+        if device is not None and device.type == "cuda":
+            import torch
+
+            self._gpu = device
+            torch.cuda.reset_peak_memory_stats(device)
+            return
         for other in self._open:
             other._before = other.bytes
         return_freed_memory()
@@ -36,7 +48,11 @@ class MemoryPeak:
 
     @property
     def bytes(self) -> int:
-        """The peak so far, of resident memory, in bytes."""
+        """The peak so far in bytes: of resident memory, on a GPU of tensors."""
+        if self._gpu is not None:
+            import torch
+
+            return int(torch.cuda.max_memory_allocated(self._gpu))
         return max(self._before, _peak_bytes())
 
 

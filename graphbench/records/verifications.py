@@ -81,11 +81,13 @@ def _lines(path: Path) -> list[dict[str, str]]:
         return []
     lines = []
     for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if not text.strip():
+            continue
         try:
-            line = json.loads(text or "{}")
+            line = json.loads(text)
         except (ValueError, RecursionError):
             line = None
-        if not isinstance(line, dict) or {*line} not in ({*()}, _ATTEMPT, _WRITTEN):
+        if not isinstance(line, dict) or {*line} not in (_ATTEMPT, _WRITTEN):
             raise ResultError(
                 f"{path} is damaged (line {number}: {text!r:.80}); restore the list of verifications, or choose "
                 "another folder of records"

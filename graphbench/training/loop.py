@@ -17,6 +17,7 @@ from graphbench.data.batches.batching import on_device
 from graphbench.models.base import TaskModel
 from graphbench.models.operations import counted_operations
 from graphbench.records.machine import processor_seconds
+from graphbench.records.memory import MemoryPeak
 from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
@@ -25,7 +26,6 @@ from graphbench.training.failures import is_out_of_memory, not_finite, out_of_me
 from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.neighbours import NeighbourBatches
-from graphbench.training.recording import PeakMemory
 from graphbench.training.scoring import (
     autocast,
     chosen_precision,
@@ -82,7 +82,7 @@ class TrainingLoop:
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
-        self._memory = PeakMemory(self.world.device)
+        self._memory = MemoryPeak(self.world.device)
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was.

@@ -6,11 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import MissingDependency
-from graphbench.records.memory import MemoryPeak
 
 _LOG_AGAIN = (
     "the run goes on, and its record holds the validations; for all curves, train again into another folder with "
@@ -75,22 +72,3 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
     with never_fatal(f"the TensorBoard log in {folder}", _LOG_AGAIN):
         return _SafeBoard(SummaryWriter(str(folder), purge_step=step + 1), folder)  # type: ignore[no-untyped-call]
     return Board()
-
-
-class PeakMemory:
-    """The largest memory use since the object was made: of a GPU's tensors, of the process on a CPU.
-
-    Args:
-        device: The device.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device, self._of_process = device, MemoryPeak()
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-
-    @property
-    def bytes(self) -> int:
-        """The peak so far in bytes."""
-        on_gpu = self._device.type == "cuda"
-        return int(torch.cuda.max_memory_allocated(self._device)) if on_gpu else self._of_process.bytes

@@ -11,7 +11,7 @@ from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import CardError, ResultError, UnknownModel
 from graphbench.core.files import file_sha256
 from graphbench.data.batches.dataset import GraphDataset
-from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.metrics import metric
 from graphbench.loader import Loader, Splits
 from graphbench.records.kept import kept_predictions
 from graphbench.records.record import RunRecord
@@ -58,8 +58,8 @@ def score_again(
         progress: Show progress bars; None shows them in a terminal.
 
     Raises:
-        ResultError: If a metric is not registered or does not fit, there are neither predictions nor weights, or these
-            are of another run.
+        ResultError: If a metric does not fit, there are neither predictions nor weights, or these are of another run.
+        EvaluationError: If a metric is not registered.
         CardError: If the dataset has no such split.
     """
     card = find_card(record.dataset).with_data_seed(record.data_seed)
@@ -111,31 +111,17 @@ def _with_metrics(card: Card, names: Sequence[str]) -> Card:
     """Return a card that reports further metrics.
 
     Raises:
-        ResultError: If a metric is not registered, or does not fit the task.
+        ResultError: If a metric does not fit the task.
     """
     for name in names:
-        if name not in METRICS:
-            fitting = [other for other in METRICS if _fits(card, other)]
-            raise ResultError(f"there is no metric {name!r:.80}; {card.address} takes {', '.join(fitting)}")
-    wider = _wider(card, names)
+        metric(name)
+    also = tuple(dict.fromkeys((*card.metrics.also, *names)))
+    wider = card.model_copy(update={"metrics": card.metrics.model_copy(update={"also": also})})
     try:
         task_of(wider)
     except CardError as error:
         raise ResultError(f"{', '.join(names)} does not fit {card.address}: {error}") from error
     return wider
-
-
-def _fits(card: Card, name: str) -> bool:
-    try:
-        task_of(_wider(card, [name]))
-    except CardError:
-        return False
-    return True
-
-
-def _wider(card: Card, names: Sequence[str]) -> Card:
-    also = tuple(dict.fromkeys((*card.metrics.also, *names)))
-    return card.model_copy(update={"metrics": card.metrics.model_copy(update={"also": also})})
 
 
 def _from_predictions(

@@ -7,6 +7,7 @@ import pytest
 from graphbench.catalog.cards import Card, Measured
 from graphbench.catalog.families import load_family
 from graphbench.records.budgets import Budget
+from graphbench.records.provenance import Verification
 from graphbench.records.record import RunRecord
 
 CARD = """
@@ -50,6 +51,19 @@ def card(tmp_path: Path) -> Card:
     scored = {"test": 100, "n192": 10}
     measured = Measured(version=2, floor=floor, scored_samples=scored, statistics=statistics)
     return plain.model_copy(update={"measured": measured})
+
+
+COMMITMENT, BEACON = "ab" * 32, "the hash of a block"
+
+
+def verified(record: RunRecord, **changes: object) -> RunRecord:
+    """Return a record that says it was verified, with a score of .5 on its sealed draw."""
+    verification = Verification(
+        commitment=COMMITMENT, beacon=BEACON, sealed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        verified_at=datetime(2026, 1, 2, tzinfo=UTC), split="test", graphs=10, metric="f1", score=0.5, data_hash="c",
+        runs="package", hardware={}, graphbench_version="0", **changes,
+    )  # fmt: skip
+    return record.model_copy(update={"recomputed_from": "weights", "verification": verification})
 
 
 def make_record(seed: int = 0, f1: float = 0.8, **changes: object) -> RunRecord:

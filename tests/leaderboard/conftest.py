@@ -4,9 +4,9 @@ from zlib import crc32
 
 import numpy as np
 
-from ..evaluation.conftest import card, make_record
+from ..evaluation.conftest import card, make_record, verified
 
-__all__ = ["bootstrapped", "card", "make_record", "replicates_around"]
+__all__ = ["bootstrapped", "card", "make_record", "replicates_around", "verified"]
 
 REPLICATES = 200
 

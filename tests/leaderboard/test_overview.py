@@ -9,12 +9,12 @@ from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.boards import source_of, tables_of
 from graphbench.leaderboard.overview import lines_of, size_chart, sparkline
 from graphbench.leaderboard.texts import source_text
-from graphbench.records.provenance import Verification, draw_of
+from graphbench.records.provenance import draw_of
 from graphbench.records.stated import OWN_MODEL
 from graphbench.reports.ood import grown_splits
 from graphbench.training.config import draws_seen
 
-from .conftest import bootstrapped
+from .conftest import bootstrapped, verified
 from .conftest import make_record as toy_record
 
 ID = "algoreas/mst_easy"
@@ -23,15 +23,6 @@ ID = "algoreas/mst_easy"
 def make_record(*arguments, **changes):
     """Return a record of the current version of this module's dataset."""
     return toy_record(*arguments, **{"dataset": ID, "dataset_version": 1, **changes})
-
-
-def verified(record, beacon="the hash of a block", **changes):
-    found = Verification(
-        commitment="ab" * 32, beacon=beacon, sealed_at=datetime(2026, 1, 1, tzinfo=UTC),
-        verified_at=datetime(2026, 1, 2, tzinfo=UTC), split="test", graphs=10, metric="f1", score=0.5, data_hash="c",
-        runs="package", hardware={}, graphbench_version="0", **changes,
-    )  # fmt: skip
-    return record.model_copy(update={"recomputed_from": "weights", "verification": found})
 
 
 def line_of(records, **options):

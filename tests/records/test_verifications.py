@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from datetime import UTC, datetime
 
 import pytest
 
@@ -11,21 +10,9 @@ from graphbench.core.errors import ResultError
 from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.history import state_at
 from graphbench.records.files import load_records, save_record
-from graphbench.records.provenance import Verification
 from graphbench.records.verifications import FILE, begin_attempt, confirm, confirmed_in
 from graphbench.verification import again
-from tests.evaluation.conftest import make_record
-
-COMMITMENT, BEACON = "ab" * 32, "the hash of a block"
-
-
-def verified(record, **changes):
-    found = Verification(
-        commitment=COMMITMENT, beacon=BEACON, sealed_at=datetime(2026, 1, 1, tzinfo=UTC),
-        verified_at=datetime(2026, 1, 2, tzinfo=UTC), split="test", graphs=10, metric="f1", score=0.8, data_hash="c",
-        runs="package", hardware={}, graphbench_version="0",
-    )  # fmt: skip
-    return record.model_copy(update={"recomputed_from": "weights", "verification": found, **changes})
+from tests.evaluation.conftest import BEACON, COMMITMENT, make_record, verified
 
 
 def saved(folder, record, *, listed=False):
@@ -62,7 +49,7 @@ def test_a_forged_record_is_not_verified(tmp_path, caplog, changes, listed):
     genuine = verified(make_record(**MST))
     if listed:
         saved(tmp_path, genuine, listed=True)
-    saved(tmp_path, verified(make_record(**MST), **changes))
+    saved(tmp_path, verified(make_record(**MST)).model_copy(update=changes))
     records = load_records(records=tmp_path)
     forged = [record for record in records if record.digest != genuine.digest]
     assert forged and all(record.verification is None for record in forged)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import about_broken, calling_module
 from graphbench.core.registry import Registry
+from graphbench.core.suggestions import closest
 
 _ROUNDING = 1e-9
 NO_FEATURE: frozenset[Kind] = frozenset()
@@ -110,9 +110,8 @@ def metric(name: str, feature: Feature | None = None) -> Metric:
     if not isinstance(name, str):
         raise EvaluationError(f"a metric is named by a string, got {name!r}; use one of {', '.join(METRICS)}")
     if name not in METRICS:
-        near = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(METRICS)}"
-        raise EvaluationError(f"unknown metric {name!r}; {hint}{about_broken()}")
+        hint = closest(name, METRICS) or f"; use one of {', '.join(METRICS)}"
+        raise EvaluationError(f"unknown metric {name!r}{hint}{about_broken()}")
     registered = METRICS[name]
     if feature is not None and feature.kind not in registered.kinds:
         able = ", ".join(m.name for m in METRICS.values() if feature.kind in m.kinds)

@@ -22,13 +22,13 @@ from graphbench.models.tabular.estimators import threads_of, trusted_types
 from graphbench.models.tabular.model import TabularModel
 from graphbench.models.tabular.selector_model import SelectorModel
 from graphbench.records.machine import processor_seconds
+from graphbench.records.memory import MemoryPeak
 from graphbench.training.checkpoint import RUN, require_fingerprint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
 from graphbench.training.folders import stated_settings
 from graphbench.training.learners.base import FitSummary, require_no_steps
 from graphbench.training.learners.torch_learner import TorchPredictor
-from graphbench.training.recording import PeakMemory
 
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
@@ -81,7 +81,7 @@ class TabularLearner(TorchPredictor):
         """Fit the estimators, unless they were read from the folder, and score them on the validation split."""
         if self.facts:
             return
-        memory = PeakMemory(self.device)
+        memory = MemoryPeak(self.device)
         settings, began, cpu_began = self.context.config.training, time.perf_counter(), processor_seconds()
         started = datetime.now(UTC).isoformat(timespec="seconds")
         rows = self.model.fit(self.run.train.batches(_READING_BATCH), settings.seed)
