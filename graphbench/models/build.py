@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FACT = "_processor_"  # prefix of the attributes of a prepared batch that the processor reads
-_PREPARED = "_graphbench_prepared"  # attribute of a batch: its prepared copy
+PREPARED = "_graphbench_prepared"
+"""Attribute of a batch: its prepared copy."""
+
 _PREPARED_FOR = "_graphbench_prepared_for"  # attribute of a prepared batch: the model
 _HEURISTICS = "_graphbench_heuristics"  # attribute of a prepared batch: the heuristics of its graphs
 
@@ -205,7 +207,7 @@ class Model(TaskModel):
             return batch
         used = self.processor if processor is None else processor
         anew = training and used.draws_noise
-        made = batch.__dict__.get(_PREPARED)
+        made = batch.__dict__.get(PREPARED)
         if not anew and made is not None and made[0] is self and made[1] is batch.edge_index:
             return made[2] if PAIRS not in batch else self._with_pairs_of(made[2], batch)
         layout = Layout.of(batch, self.directed)
@@ -213,7 +215,7 @@ class Model(TaskModel):
             _require_one_mark(self.single_marks, batch, layout)
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         prepared = copy.copy(batch)
-        prepared.__dict__.pop(_PREPARED, None)
+        prepared.__dict__.pop(PREPARED, None)
         items = layout.most_items if self.edge_tokens else None
         prepared[EXTENT] = dataclasses.replace(layout.extent, most_items=items)
         encodings = {} if self.positional is None else self.positional.encodings(batch, seen)
@@ -226,7 +228,7 @@ class Model(TaskModel):
             prepared[SCORES] = pair_scores(batch, heuristics)
         prepared.__dict__[_PREPARED_FOR] = self
         if not anew:
-            batch.__dict__[_PREPARED] = (self, batch.edge_index, prepared)
+            batch.__dict__[PREPARED] = (self, batch.edge_index, prepared)
         return prepared
 
     def _with_pairs_of(self, prepared: Any, batch: Any) -> Any:

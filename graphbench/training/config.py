@@ -105,6 +105,7 @@ class RunConfig(StrictModel):
             "train_limit": None,
             "neighbours": None,
             "start": None,
+            "augment": [],
         }
         for key, default in left_out.items():
             if values["training"][key] == default:

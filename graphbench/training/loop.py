@@ -19,6 +19,7 @@ from graphbench.models.operations import counted_operations
 from graphbench.records.machine import processor_seconds
 from graphbench.records.memory import MemoryPeak
 from graphbench.training import checkpoint
+from graphbench.training.augmentation import augmentations_of, augmented
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.device_use import shares_device
@@ -72,6 +73,7 @@ class TrainingLoop:
         self.state = TrainingState()
         self.best: BestValidation | None = None
         self.saved_step: int | None = None
+        self._augmentations = augmentations_of(self.settings.augment, {id_: run.card for id_, run in self.runs.items()})
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
         self._single: dict[str, tuple[Any, Any]] = {}
@@ -238,7 +240,11 @@ class TrainingLoop:
         for number, batch in enumerate(batches, start):
             drawn = ((settings.seed * _SEED_STRIDE + number) * share[1] + share[0]) & _MASK64
             generator = torch.Generator().manual_seed(drawn)
-            yield None if batch is None else self.model.prepare(batch, id_, generator, training=True)
+            if batch is None:
+                yield None
+                continue
+            changed = augmented(batch, self._augmentations, generator)
+            yield self.model.prepare(changed, id_, generator, training=True)
 
     @contextmanager
     def _memory_checked(self) -> Iterator[None]:

@@ -21,6 +21,7 @@ from graphbench.records.files import RECORD, save_record
 from graphbench.records.record import RunRecord
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
+from graphbench.training.augmentation import augmentations_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.distributed import World, join_world, seeded_generators, world_size
@@ -249,9 +250,13 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
     """Return dataset -> task, after checking that the configuration fits each.
 
     Raises:
-        ConfigError: If an option of the task, the mixture, a split or the number of processes is refused.
+        ConfigError: If an option of the task, the mixture, an augmentation, a split or the number of processes is
+            refused.
     """
     mixture_weights(config.training.mixture, dict.fromkeys(cards, 1))
+    if config.training.augment and not architecture(config.kind).has_steps:
+        raise ConfigError(f"training.augment: {config.model_name} is fitted without steps; leave the setting out")
+    augmentations_of(config.training.augment, cards)
     tasks = {}
     for id_, card in cards.items():
         try:

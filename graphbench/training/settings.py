@@ -171,6 +171,8 @@ class TrainingConfig(StrictModel):
             neighbourhoods (``NeighbourSettings``), ``{nodes: 1024, per_hop: [10, 10]}``; None for the whole graph.
         mixture: Several datasets: which one an update is on: ``turns`` (one after the other), ``proportional`` to the
             number of training samples, or a mapping dataset -> weight.
+        augment: Random changes of the training graphs that keep their labels, ``<domain>.<name>``, one after the other
+            (``graphbench.data.components.augmentations``).
         prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
             is soon perfect, more training still helps on harder data.
         start: The weights that the model starts from; None for random ones.
@@ -202,6 +204,7 @@ class TrainingConfig(StrictModel):
     val_split: str = "val"
     neighbours: NeighbourSettings | None = None
     mixture: Mixture = "turns"
+    augment: tuple[str, ...] = ()
     prefer_later: bool = False
     start: StartSettings | None = None
     task: dict[str, Any] = Field(default_factory=dict)

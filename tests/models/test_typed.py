@@ -51,6 +51,46 @@ def test_rounds_repeat_the_same_layers_and_a_class_without_nodes_is_no_error() -
     torch.testing.assert_close(three(State(nodes, edges, None, layout(), inputs)).nodes, expected)
 
 
+def test_a_larger_graph_takes_more_rounds_alone_and_in_a_batch() -> None:
+    torch.manual_seed(1)
+    grown = Typed(config(rounds=1, rounds_per_doubling=1.0), CONTEXT).eval()  # 3 rounds of 4 nodes, 2 of 2 nodes
+    fixed = {rounds: Typed(config(rounds=rounds), CONTEXT).eval() for rounds in (2, 3)}
+    for model in fixed.values():
+        model.load_state_dict(grown.state_dict())
+    pair = Layout(torch.tensor([[0, 1], [1, 0]]), torch.zeros(2, dtype=torch.long), torch.tensor([0, 2]), 1, True)
+    both = Layout(
+        torch.cat([ARCS, pair.edge_index + 4], dim=1), torch.tensor([0] * 4 + [1] * 2), torch.tensor([0, 4, 6]), 2, True
+    )
+    kinds, nodes, edges = torch.tensor([2, 0, 2, 1, 0, 1]), torch.randn(6, 8), torch.randn(1, 8)
+    large = fixed[3](State(nodes[:4], edges, None, layout(), {"kind": kinds[:4]})).nodes
+    small = fixed[2](State(nodes[4:], edges, None, pair, {"kind": kinds[4:]})).nodes
+    together = grown(State(nodes, edges, None, both, {"kind": kinds})).nodes
+    torch.testing.assert_close(together, torch.cat([large, small]), atol=1e-5, rtol=1e-4)
+    alone = grown(State(nodes[4:], edges, None, pair, {"kind": kinds[4:]})).nodes
+    torch.testing.assert_close(alone, small)
+
+
+def test_training_draws_the_number_of_rounds_and_scoring_takes_all() -> None:
+    model = Typed(config(rounds=4, least_share=0.5), CONTEXT)
+    inputs = {"kind": torch.tensor([2, 0, 2, 1])}
+    nodes, edges = torch.randn(4, 8), torch.randn(1, 8)
+    taken: list[int] = []
+    model.layers[0].register_forward_hook(lambda *_: taken.append(1))
+
+    def rounds() -> int:
+        taken.clear()
+        model(State(nodes, edges, None, layout(), inputs))
+        return len(taken)
+
+    assert {rounds() for _ in range(60)} == {3, 4}  # a share of exactly 0.5 has no chance
+    torch.manual_seed(7)
+    first = [rounds() for _ in range(10)]
+    torch.manual_seed(7)
+    assert [rounds() for _ in range(10)] == first
+    model.eval()
+    assert {rounds() for _ in range(10)} == {4}
+
+
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_values_and_gradients_are_those_of_copied_rows_and_single_maps(width: int, rows: int) -> None:

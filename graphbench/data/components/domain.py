@@ -25,6 +25,7 @@ from graphbench.core.validation import explain
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.arrays.samples import Samples
+    from graphbench.data.components.augmentations import Augmentation
     from graphbench.data.components.environments import Environment, Tokenizer
     from graphbench.data.components.exporters import Exporter
     from graphbench.data.components.field_conventions import FieldConvention
@@ -56,6 +57,7 @@ Kind = Literal[
     "representation",
     "exporter",
     "convention",
+    "augmentation",
 ]
 _FIELDS = {kind: "topologies" if kind == "topology" else f"{kind}s" for kind in get_args(Kind)}
 """Kind -> the attribute of :class:`Domain` that lists its components."""
@@ -80,6 +82,7 @@ class Domain:
         representations: Graph representations that are derived from the stored graphs.
         exporters: Formats of other tools that its datasets can be written in.
         conventions: Conventions of the fields that forecast tasks predict.
+        augmentations: Changes of training graphs that keep their labels, which configurations name.
         words: Parameter of generators -> its label in figures, where the name alone would not be clear.
     """
 
@@ -97,6 +100,7 @@ class Domain:
     representations: Listing[Representation] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
     conventions: Listing[FieldConvention] = field(default_factory=dict)
+    augmentations: Listing[Augmentation] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
 
     def components(self, kind: Kind) -> Mapping[str, Any]:
@@ -219,6 +223,8 @@ def find(kind: Literal["representation"], name: str) -> Representation: ...
 def find(kind: Literal["convention"], name: str) -> FieldConvention: ...
 @overload
 def find(kind: Literal["exporter"], name: str) -> Exporter: ...
+@overload
+def find(kind: Literal["augmentation"], name: str) -> Augmentation: ...
 def find(kind: Kind, name: str) -> Any:
     """Return a component of a domain by the name that cards and configurations give, ``<domain>.<name>``.
 

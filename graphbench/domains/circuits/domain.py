@@ -12,4 +12,5 @@ DOMAIN = Domain(
     verifiers="graphbench.domains.circuits.design_verifier:VERIFIERS",
     tokenizers="graphbench.domains.circuits.tokenizers:TOKENIZERS",
     exporters="graphbench.domains.circuits.exporters:EXPORTERS",
+    augmentations="graphbench.domains.circuits.augmentations:AUGMENTATIONS",
 )

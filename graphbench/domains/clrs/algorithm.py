@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.kernels import kernel
+from graphbench.core.suggestions import closest
 from graphbench.domains.clrs.arguments import Prepared
 from graphbench.domains.clrs.names import MODULES, NAMES
 
@@ -177,7 +177,7 @@ def find_algorithm(name: str) -> Algorithm:
             importlib.import_module(f"{_PACKAGE}.{module}")
     if name not in _REGISTERED:
         registered = sorted({*NAMES, *_REGISTERED})
-        near = difflib.get_close_matches(str(name), registered, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownAlgorithm(f"unknown algorithm {name!r}; {hint}(there are {', '.join(registered)})")
+        raise UnknownAlgorithm(
+            f"unknown algorithm {name!r}{closest(name, registered)} (there are {', '.join(registered)})"
+        )
     return _REGISTERED[name]

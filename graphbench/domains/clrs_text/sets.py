@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Literal, get_args
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GenerationError
+from graphbench.core.suggestions import closest
 from graphbench.data.components.prompts import Prompt
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
 from graphbench.domains.clrs.names import NAMES
@@ -64,9 +64,7 @@ class Protocol:
             UnknownAlgorithm: If the paper has no such algorithm.
         """
         if algorithm not in self.sizes:
-            near = difflib.get_close_matches(algorithm, self.sizes, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UnknownAlgorithm(f"CLRS-Text has no algorithm {algorithm!r}{hint}")
+            raise UnknownAlgorithm(f"CLRS-Text has no algorithm {algorithm!r}{closest(algorithm, self.sizes)}")
         return self.sizes[algorithm]
 
 

@@ -7,10 +7,10 @@ are stored as numbers: their positions in ``NEUTRAL`` and ``WORDS``, so that ``w
 
 from __future__ import annotations
 
-import difflib
 from types import MappingProxyType
 
 from graphbench.core.errors import UnknownName
+from graphbench.core.suggestions import closest
 
 NEUTRAL = (
     *("inv-child", "child", "SO", "sibling", "inv-grand", "grand"),
@@ -63,8 +63,8 @@ def word_number(word: str) -> int:
     """
     number = _NUMBER_OF_WORD.get(word) if isinstance(word, str) else None
     if number is None:
-        near = difflib.get_close_matches(str(word), WORDS, n=1)
-        raise UnknownRelation(f"unknown word {word!r}; {_suggestion(near) or 'the words are ' + ', '.join(WORDS)}")
+        remedy = closest(word, WORDS) or f"; the words are {', '.join(WORDS)}"
+        raise UnknownRelation(f"unknown word {word!r}{remedy}")
     return number
 
 
@@ -109,9 +109,4 @@ def inverse(relation: str) -> str:
 def _remedy(relation: object) -> str:
     if isinstance(relation, str) and relation in _NUMBER_OF_WORD:
         return f"; write it without gender: {relation_of_word(str(relation))!r}"
-    near = difflib.get_close_matches(str(relation), NEUTRAL, n=1)
-    return f"; {_suggestion(near) or 'the relations are ' + ', '.join(NEUTRAL)}"
-
-
-def _suggestion(near: list[str]) -> str:
-    return f"did you mean {near[0]!r}?" if near else ""
+    return closest(relation, NEUTRAL) or f"; the relations are {', '.join(NEUTRAL)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.resources import datasets_dir, read_yaml
 from graphbench.core.errors import UnknownName
+from graphbench.core.suggestions import closest
 from graphbench.domains.clutrr.relations import NEUTRAL, NO_WORD, NUM_RELATIONS, relation_number
 
 RULE_SETS = ("paper", "sound")
@@ -55,9 +55,8 @@ def rule_set(name: str) -> RuleSet:
         UnknownRules: If the set of rules is unknown.
     """
     if name not in RULE_SETS:
-        near = difflib.get_close_matches(str(name), RULE_SETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {' and '.join(map(repr, RULE_SETS))}"
-        raise UnknownRules(f"unknown set of rules {name!r}; {hint}")
+        remedy = closest(name, RULE_SETS) or f"; there are {' and '.join(map(repr, RULE_SETS))}"
+        raise UnknownRules(f"unknown set of rules {name!r}{remedy}")
     return _read_rule_set(name)
 
 

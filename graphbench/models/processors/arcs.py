@@ -28,6 +28,7 @@ from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 from graphbench.models.processors.recurrence import (
     repeated_states,
+    repeats,
     require_one_layer,
     share_of_steps,
     supervised_states,
@@ -162,25 +163,15 @@ class ArcProcessor(Processor):
 
     def _repeated(self, start: Tensor, arcs: Arcs, layout: Layout) -> list[Tensor]:
         """Return the states after as many steps as the size of each graph asks for, and earlier states likewise."""
-        smallest, largest = layout.extent.fewest_nodes, layout.extent.most_nodes
-        steps = self._steps(np.arange(smallest, largest + 1))  # of graphs of these sizes
-        stops = None
-        if steps[0] != steps[-1]:
-            of_graphs = torch.from_numpy(steps).to(start.device)[layout.sizes - smallest]
-            stops = of_graphs[layout.graph[arcs.ends[0]]].unsqueeze(1)
+        options = self.options
+        share = share_of_steps(options.least_share, training=self.training)
+        steps, of_graphs = repeats(options.steps, options.steps_per_doubling, share, layout)
+        stops = None if of_graphs is None else of_graphs[layout.graph[arcs.ends[0]]].unsqueeze(1)
         constants = self.step.constants(start)
         states = repeated_states(
-            lambda states: self.step(states, constants, arcs), start, int(steps[-1]), stops, keep=self.training
+            lambda states: self.step(states, constants, arcs), start, steps, stops, keep=self.training
         )
-        return supervised_states(states, self.options.supervised if self.training else 0)
-
-    def _steps(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the steps of graphs with these numbers of nodes, int64; in training a random share of them."""
-        options = self.options
-        steps = options.steps + options.steps_per_doubling * np.log2(np.maximum(nodes, 1))
-        share = share_of_steps(options.least_share, training=self.training)
-        counts: NDArray[np.int64] = np.ceil(share * steps).astype(np.int64)
-        return counts
+        return supervised_states(states, options.supervised if self.training else 0)
 
     def _nodes(self, state: State, states: Tensor, arcs: Arcs) -> Tensor:
         """Return nodes [N, h], which read the mean and the maximum of the states of the arcs into them."""

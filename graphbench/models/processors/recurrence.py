@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
 
 
 def require_one_layer(config: ModelConfig, *settings: str) -> None:
@@ -32,7 +33,29 @@ def require_one_layer(config: ModelConfig, *settings: str) -> None:
 
 def share_of_steps(least: float, *, training: bool) -> float:
     """Return the share of its steps that a batch takes: in training drawn uniformly from ``least`` to 1, else 1."""
-    return least + (1.0 - least) * float(torch.rand(())) if training else 1.0
+    return least + (1.0 - least) * float(torch.rand(())) if training and least < 1.0 else 1.0
+
+
+def repeats(steps: float, per_doubling: float, share: float, layout: Layout) -> tuple[int, Tensor | None]:
+    """Return how often a step is repeated in a batch, and in each of its graphs.
+
+    A graph of n nodes takes ``ceil(share * (steps + per_doubling * log2(n)))`` steps.
+
+    Args:
+        steps: Steps of a graph of one node.
+        per_doubling: Further steps for every doubling of the nodes.
+        share: See :func:`share_of_steps`.
+        layout: The graphs of the batch.
+
+    Returns:
+        The most steps of a graph, and int64 [B], the steps of every graph; None if all graphs take equally many.
+    """
+    smallest, largest = layout.extent.fewest_nodes, layout.extent.most_nodes
+    nodes = np.arange(smallest, largest + 1)
+    counts = np.ceil(share * (steps + per_doubling * np.log2(np.maximum(nodes, 1)))).astype(np.int64)
+    if counts[0] == counts[-1]:
+        return int(counts[-1]), None
+    return int(counts[-1]), torch.from_numpy(counts).to(layout.sizes.device)[layout.sizes - smallest]
 
 
 def repeated_states(

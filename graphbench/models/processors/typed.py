@@ -19,20 +19,30 @@ from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.noise import GraphNoise
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options, repeated
+from graphbench.models.processors.recurrence import repeated_states, repeats, share_of_steps
 
 
 class TypedOptions(StrictModel):
     """The settings of ``typed`` below ``options`` in a model's configuration.
 
+    The same stack of layers is applied in rounds, as one iterates the equations of a network. A graph of n nodes takes
+    ``ceil(rounds + rounds_per_doubling * log2(n))`` rounds when it is scored.
+
     Attributes:
         by: Name of a categorical input of nodes.
         classes: Number of classes of the input.
-        rounds: Number of times that the same stack of layers is applied, like an iterative solver of network equations.
+        rounds: Rounds of a graph of one node.
+        rounds_per_doubling: Further rounds for every doubling of the nodes.
+        least_share: In training, the rounds of every batch are a random share of these numbers, uniform from
+            ``least_share`` to 1. A model that was trained with many numbers of rounds can take more of them on larger
+            graphs.
     """
 
     by: str
     classes: int = Field(ge=2, le=64)
     rounds: int = Field(default=1, ge=1, le=32)
+    rounds_per_doubling: float = Field(default=0.0, ge=0.0, le=32)
+    least_share: float = Field(default=1.0, gt=0.0, le=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +123,7 @@ def _add_messages(start: Tensor, sent: Tensor, edges: Tensor, ends: Tensor) -> T
 
 @register_processor("typed")
 class Typed(Processor):
-    """One stack of ``layers`` :class:`TypedLayer`, applied ``options.rounds`` times."""
+    """One stack of ``layers`` :class:`TypedLayer`, applied as often as :class:`TypedOptions` say."""
 
     reads_shared_edges: ClassVar[bool] = True
 
@@ -140,10 +150,16 @@ class Typed(Processor):
 
     def forward(self, state: State) -> Processed:
         """Return the processed nodes."""
-        nodes = state.nodes
-        assert state.edges is not None
+        edges, options = state.edges, self.options
+        assert edges is not None
         classes = Classes(**self.facts(state))
-        for _ in range(self.options.rounds):
+
+        def one_round(nodes: Tensor) -> Tensor:
             for layer in self.layers:
-                nodes = layer(nodes, state.edges, classes)
-        return Processed(nodes)
+                nodes = layer(nodes, edges, classes)
+            return nodes
+
+        share = share_of_steps(options.least_share, training=self.training)
+        rounds, stops = repeats(options.rounds, options.rounds_per_doubling, share, state.layout)
+        of_nodes = None if stops is None else stops[state.layout.graph].unsqueeze(1)
+        return Processed(repeated_states(one_round, state.nodes, rounds, of_nodes, keep=False)[-1])

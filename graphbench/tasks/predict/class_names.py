@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
+from graphbench.core.suggestions import closest
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.score import Score
 from graphbench.tasks.files import logger, read_texts, require_lines
@@ -45,9 +45,8 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
     for i, word in enumerate(words):
         number = numbers.get(word.strip().lower())
         if number is None:
-            near = difflib.get_close_matches(word.strip().lower(), numbers, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(names)}"
-            raise EvaluationError(f"{where.format(i + 1)}: {word[:80]!r} is no class of {feature!r}; {remedy}")
+            remedy = closest(word.strip(), numbers) or f"; it is one of {', '.join(names)}"
+            raise EvaluationError(f"{where.format(i + 1)}: {word[:80]!r} is no class of {feature!r}{remedy}")
         classes[i] = number
     return classes
 

@@ -1,0 +1,66 @@
+"""The setting ``training.augment``: changes of training graphs that keep their labels."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Stage, select
+from graphbench.core.errors import CardError, ConfigError
+from graphbench.data.components.augmentations import Augmentation, BatchArrays
+from graphbench.data.components.domain import find
+from graphbench.models.build import PREPARED
+
+
+def augmentations_of(names: Sequence[str], cards: Mapping[str, Card]) -> tuple[Augmentation, ...]:
+    """Return the augmentations of these names, after checking that the datasets have what they change.
+
+    Args:
+        names: Names as in a configuration, ``<domain>.<name>``.
+        cards: Dataset -> its card.
+
+    Raises:
+        ConfigError: If there is no such augmentation, or a dataset lacks an input that it changes.
+    """
+    found = []
+    for name in names:
+        try:
+            augmentation = find("augmentation", name)
+        except CardError as error:
+            raise ConfigError(f"training.augment: {error}") from error
+        for id_, card in cards.items():
+            inputs = {feature.name for feature in select(card.features, Stage.INPUT)}
+            missing = sorted(set(augmentation.changes) - inputs)
+            if missing:
+                raise ConfigError(
+                    f"training.augment: {name} changes {', '.join(missing)}, which {id_} has not as an input; "
+                    "take it out of training.augment"
+                )
+        found.append(augmentation)
+    return tuple(found)
+
+
+def augmented(batch: Any, augmentations: Sequence[Augmentation], generator: torch.Generator) -> Any:
+    """Return the batch after the augmentations, one after the other; the batch itself if there are none.
+
+    Args:
+        batch: A batch on the CPU; it is not changed.
+        augmentations: The augmentations.
+        generator: Gives the seed of their random numbers.
+    """
+    if not augmentations:
+        return batch
+    random = np.random.default_rng(int(torch.randint(1 << 62, (), generator=generator)))
+    changed = copy.copy(batch)
+    changed.__dict__.pop(PREPARED, None)  # follows from the inputs before the change
+    for augmentation in augmentations:
+        values = {name: changed[name].numpy() for name in augmentation.changes}
+        graphs = BatchArrays(batch.batch.numpy(), batch.num_graphs, batch.edge_index.numpy(), values)
+        for name, value in augmentation.apply(graphs, random).items():
+            changed[name] = torch.from_numpy(value)
+    return changed
