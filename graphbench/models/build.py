@@ -19,7 +19,7 @@ from graphbench.data.arrays.link_heuristics import Heuristics
 from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.cuts import CutDecoder
-from graphbench.models.decoders import Decoder, EdgeReadout, PairDecoder
+from graphbench.models.decoders import ClassMeans, Decoder, EdgeReadout, PairDecoder
 from graphbench.models.encoders import (
     LOG_DEGREE,
     GraphSize,
@@ -91,6 +91,7 @@ class Model(TaskModel):
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout not in ("marked", "cut")
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
+        self.class_means = _class_means(config, features) if self.pooling == "classes" else None
         self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
         inputs = _inputs_read(config, features)
         self.single_marks = node_marks(inputs)
@@ -170,7 +171,7 @@ class Model(TaskModel):
                 continue
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
-            rows = self._rows(location, processed, edges, layout, decoder)
+            rows = self._rows(location, processed, edges, batch, layout, decoder)
             if _is_of_graph(decoder.feature):
                 rows = self._with_query(rows, processed.nodes, batch, layout)
             raw = decoder(rows, layout)
@@ -291,6 +292,8 @@ class Model(TaskModel):
         ):
             if module is not None:
                 parts.append(Part("encoders", f"{name} of the inputs", module))
+        if self.class_means is not None:
+            parts.append(Part("decoders", named_by([self.class_means.feature], "means by class"), self.class_means))
         if self.edge_readout is not None:
             parts.append(Part("decoders", "readout of edges", self.edge_readout))
         for decoder in self.decoders:
@@ -349,7 +352,13 @@ class Model(TaskModel):
         return torch.cat(parts, dim=1)
 
     def _rows(
-        self, location: Location, processed: Processed, edges: Tensor | None, layout: Layout, decoder: Decoder
+        self,
+        location: Location,
+        processed: Processed,
+        edges: Tensor | None,
+        batch: Data,
+        layout: Layout,
+        decoder: Decoder,
     ) -> Tensor:
         """Return the rows [items, d] that a decoder reads; [N, d] if the outputs of a graph's nodes are summed."""
         if decoder.reads_nodes:
@@ -364,7 +373,9 @@ class Model(TaskModel):
         if self.pooling == "sum":
             return processed.nodes
         pooled = processed.graph
-        if self.pooling != "cls":
+        if self.class_means is not None:
+            pooled = self.class_means(processed.nodes, feature_values(batch, self.class_means.feature), layout)
+        elif self.pooling != "cls":
             pooled = segment_mean(processed.nodes, layout.graph, layout.sizes)
         assert pooled is not None
         return pooled if self.sizes is None else self.sizes(pooled, layout)
@@ -453,6 +464,20 @@ def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Featu
         if unknown:
             raise ConfigError(f"{key} names {sorted(unknown)}; the inputs it may name are {sorted(allowed)}")
     return [f for f in inputs if f.name not in config.ignore]
+
+
+def _class_means(config: ModelConfig, features: Sequence[Feature]) -> ClassMeans:
+    """Return the means of the nodes of every class of the input that the configuration names."""
+    inputs = {f.name: f for f in select(features, Stage.INPUT) if f.location is Location.NODE and f.classes}
+    if config.pooled_by not in inputs:
+        names = ", ".join(inputs) or "there is none"
+        raise ConfigError(
+            f"model.pooled_by is {config.pooled_by!r}, which is no categorical input of nodes ({names}); name one, or "
+            "set model.pooling to mean and leave model.pooled_by out"
+        )
+    if not any(_is_of_graph(f) for f in predicted_features(features)):
+        raise ConfigError("model.pooling is classes, but the task has no outputs of graphs; set it to auto")
+    return ClassMeans(inputs[config.pooled_by], config.hidden)
 
 
 def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:

@@ -85,7 +85,10 @@ class ModelConfig(ArchitectureConfig):
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
         pooling: How graph-level outputs read the nodes. ``mean``: from the mean of the nodes. ``cls``: from a graph
             token. ``sum``: every node has an output, and the graph's output is their sum, which can grow with the
-            graph. ``auto``: ``cls`` if the processor has a graph token, else ``mean``.
+            graph. ``classes``: from the mean of the nodes of every class of ``pooled_by``, through a linear map per
+            class, so that nodes of a rare class are not lost among all others. ``auto``: ``cls`` if the processor has a
+            graph token, else ``mean``.
+        pooled_by: Name of the categorical input of nodes whose classes ``pooling: classes`` tells apart.
         graph_size: Whether outputs of graphs also read the logarithms of the number of nodes and of the mean degree,
             which the mean of the nodes does not show; that mean is normalised first.
         readout: How graph-level outputs are read. ``pooled``: from the pooled nodes alone. ``query``: from the pooled
@@ -120,7 +123,8 @@ class ModelConfig(ArchitectureConfig):
     input_network: bool = True
     degrees: bool = False
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
-    pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
+    pooling: Literal["auto", "mean", "sum", "cls", "classes"] = "auto"
+    pooled_by: str = ""
     graph_size: bool = False
     readout: Literal["pooled", "query", "marked", "cut"] = "pooled"
     inverse_edges: bool = False
@@ -132,7 +136,7 @@ class ModelConfig(ArchitectureConfig):
     pair_scores: bool = False
     options: dict[str, Any] = Field(default_factory=dict)
 
-    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm", "pair_scores", "graph_size"})
+    added: ClassVar[frozenset[str]] = frozenset({"decoder_norm", "pair_scores", "graph_size", "pooled_by"})
 
     @property
     def estimated_size(self) -> int:
@@ -145,4 +149,13 @@ class ModelConfig(ArchitectureConfig):
     def _heads_divide_hidden(self) -> ModelConfig:
         if self.processor == "gt" and self.hidden % self.heads:
             raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _pools_by_an_input(self) -> ModelConfig:
+        if (self.pooling == "classes") != bool(self.pooled_by):
+            raise ValueError(
+                f"pooling={self.pooling} and pooled_by={self.pooled_by!r} do not fit; pooling=classes needs the name "
+                "of a categorical input of nodes in pooled_by, and no other pooling reads it"
+            )
         return self

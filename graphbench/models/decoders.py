@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
-from graphbench.models.graphs import Layout, segment_sum
+from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FullPrecisionLinear, activation_function
 
 
@@ -30,6 +30,28 @@ class Head(nn.Module):
         """Return the outputs, float32 [rows, outputs], of ``rows`` [rows, d]."""
         result: Tensor = self.outer(self.norm(self.activation(self.inner(rows))))
         return result
+
+
+class ClassMeans(nn.Module):
+    """The nodes of a graph as one row: ``sum over the classes c of W_c (mean of the nodes of class c)``.
+
+    A class without nodes adds nothing. The only node of a class, such as a port, is read as it is, in graphs of any
+    size.
+    """
+
+    def __init__(self, feature: Feature, hidden: int) -> None:
+        """Create the maps of the classes of ``feature``, a categorical input of nodes."""
+        super().__init__()
+        self.feature, self.classes = feature, feature.classes
+        self.maps = nn.Linear(self.classes * hidden, hidden, bias=False)
+
+    def forward(self, nodes: Tensor, kinds: Tensor, layout: Layout) -> Tensor:
+        """Return rows [B, d] of the nodes [N, d], whose classes are ``kinds``, an integer type [N] or [N, 1]."""
+        place = layout.graph * self.classes + kinds.reshape(-1).long()
+        count = layout.num_graphs * self.classes
+        sizes = segment_sum(torch.ones_like(place), place, count)
+        rows: Tensor = self.maps(segment_mean(nodes, place, sizes).view(layout.num_graphs, -1))
+        return rows
 
 
 class Decoder(nn.Module):

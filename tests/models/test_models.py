@@ -329,6 +329,62 @@ def test_outputs_of_graphs_read_the_size_where_they_are_asked_to() -> None:
         build_model(ModelConfig(**settings, graph_size=True, pooling="sum"), features, directed=False)
 
 
+def test_outputs_of_graphs_read_the_mean_of_every_class_of_nodes() -> None:
+    features = parse_features({"kind": ["input", "node", "categorical(3)"], "answer": ["output", "graph", "scalar"]})
+    settings = {"hidden": 8, "layers": 1, "dropout": 0.0, "positional": {"type": "none"}, "input_network": False}
+    config = ModelConfig(**settings, processor="mlp", pooling="classes", pooled_by="kind")
+    model = build_model(config, features, directed=False).eval()
+    states = torch.randn(6, 8)
+    batch = Batch.from_data_list(
+        [Data(num_nodes=4, kind=torch.tensor([0, 2, 2, 0])), Data(num_nodes=2, kind=torch.tensor([1, 1]))]
+    )
+    batch.edge_index = torch.zeros(2, 0, dtype=torch.long)
+    layout, means, weight = Layout.of(batch, False), model.class_means, model.class_means.maps.weight
+    by_hand = torch.stack(
+        [
+            weight[:, :8] @ states[[0, 3]].mean(0) + weight[:, 16:] @ states[[1, 2]].mean(0),
+            weight[:, 8:16] @ states[[4, 5]].mean(0),
+        ]
+    )
+    torch.testing.assert_close(means(states, batch.kind, layout), by_hand)
+    grown = Batch.from_data_list([Data(num_nodes=9, kind=torch.tensor([0] + [1] * 8))])  # a port among more devices
+    small = Batch.from_data_list([Data(num_nodes=2, kind=torch.tensor([0, 1]))])
+    for one in (grown, small):
+        one.edge_index = torch.zeros(2, 0, dtype=torch.long)
+    torch.testing.assert_close(model(grown)["answer"], model(small)["answer"])
+    assert "pooled_by" not in ModelConfig(**settings).model_dump()
+    assert any("means by class of kind" in part.name for part in model.parts())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pooling": "classes", "pooled_by": "kin"}, "pooled_by is 'kin'.*no categorical input of nodes .kind"),
+        ({"pooling": "classes", "pooled_by": "size"}, "pooled_by is 'size'.*no categorical input of nodes .kind"),
+    ],
+)
+def test_means_of_classes_need_a_categorical_input_of_nodes(settings: dict[str, str], message: str) -> None:
+    features = parse_features(
+        {
+            "kind": ["input", "node", "categorical(3)"],
+            "size": ["input", "node", "scalar"],
+            "answer": ["output", "graph", "scalar"],
+        }
+    )
+    with pytest.raises(ConfigError, match=message):
+        build_model(ModelConfig(hidden=8, layers=1, **settings), features, directed=False)
+    with pytest.raises(ValueError, match="do not fit; pooling=classes needs"):
+        ModelConfig(pooling="classes")
+    with pytest.raises(ValueError, match="do not fit; pooling=classes needs"):
+        ModelConfig(pooled_by="kind")
+
+
+def test_means_of_classes_are_for_outputs_of_graphs() -> None:
+    features = parse_features({"kind": ["input", "node", "categorical(3)"], "answer": ["output", "node", "scalar"]})
+    with pytest.raises(ConfigError, match="no outputs of graphs"):
+        build_model(ModelConfig(hidden=8, layers=1, pooling="classes", pooled_by="kind"), features, directed=False)
+
+
 def test_a_graph_without_its_one_marked_node_or_with_several_is_refused() -> None:
     batch = random_batch("flow")
     (name, *_) = [f.name for f in features_of("flow") if f.type_name == "mask_one"]
