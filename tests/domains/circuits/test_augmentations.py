@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import graphbench
-from graphbench.core.errors import ConfigError
-from graphbench.data.components.augmentations import BatchArrays
+from graphbench.core.errors import ConfigError, PluginError
+from graphbench.data.components.augmentations import Augmentation, BatchArrays
 from graphbench.data.components.domain import find
 from graphbench.domains.circuits.converters import Elements
 from graphbench.domains.circuits.converters import steady_state as exact
@@ -30,7 +30,7 @@ def data(tmp_path_factory):
 
 def changed(data, *names: str, seed: int = 0):
     (batch,) = data.train.batches(60)
-    augmentations = [find("augmentation", name) for name in names]
+    augmentations = {name: find("augmentation", name) for name in names}
     return batch, augmented(batch, augmentations, torch.Generator().manual_seed(seed))
 
 
@@ -75,9 +75,9 @@ def test_the_share_of_conduction_of_a_switch_fits_the_duty_cycle_after_all_chang
 
 def test_half_of_the_circuits_exchange_their_phases(data):
     (batch,) = data.train.batches(60)
-    (augmentation,), generator = [find("augmentation", NAMES[0])], torch.Generator().manual_seed(4)
+    augmentations, generator = {NAMES[0]: find("augmentation", NAMES[0])}, torch.Generator().manual_seed(4)
     seen = batch.duty != 0.5  # a duty cycle of 0.5 does not show whether the phases were exchanged
-    results = [augmented(batch, [augmentation], generator).duty for _ in range(50)]
+    results = [augmented(batch, augmentations, generator).duty for _ in range(50)]
     shares = [float((duty != batch.duty)[seen].double().mean()) for duty in results]
     assert np.mean(shares) == pytest.approx(0.5, abs=0.05)
 
@@ -130,3 +130,17 @@ def test_an_augmentation_that_cannot_be_applied_is_refused_before_data_are_gener
     with pytest.raises(ConfigError, match=message):
         graphbench.train(dataset, model, overrides={"training.augment": [name]}, root=tmp_path, output=tmp_path / "run")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ({"kind": np.zeros(3, np.uint8)}, r"other.one returned uint8 \[3\] as kind; it has to be as before"),
+        ({"duty": np.zeros(60, np.float32)}, "other.one returned duty, and says that it changes kind"),
+    ],
+)
+def test_an_augmentation_that_returns_something_else_is_refused_by_its_name(data, result, message):
+    (batch,) = data.train.batches(60)
+    wrong = Augmentation("Returns something else.", ("kind",), lambda graphs, random: result)
+    with pytest.raises(PluginError, match=message):
+        augmented(batch, {"other.one": wrong}, torch.Generator())
