@@ -38,8 +38,8 @@ def augmentations_of(names: Sequence[str], cards: Mapping[str, Card]) -> dict[st
             missing = sorted(set(augmentation.changes) - inputs)
             if missing:
                 raise ConfigError(
-                    f"training.augment: {name} changes {', '.join(missing)}, which {id_} has not as an input; "
-                    "take it out of training.augment"
+                    f"training.augment: {name} changes {', '.join(missing)}, and the inputs of {id_} are "
+                    f"{', '.join(sorted(inputs)) or 'none'}; take it out of training.augment"
                 )
         augmentations[name] = augmentation
     return augmentations
