@@ -345,5 +345,6 @@ def _hash(value: Any) -> str:
 
 def _without_seed(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_seed(item) for key, item in value.items() if key not in ("seed", "data_seed")}
+        left_out = ("seed", "data_seed", "core_seconds")  # the time of a pretraining differs between repetitions
+        return {key: _without_seed(item) for key, item in value.items() if key not in left_out}
     return value

@@ -36,7 +36,10 @@ def part(model, kind):
 def test_the_processor_and_what_agrees_are_taken_and_the_rest_is_new(pretrained, root, tmp_path):
     start = {"init_from": pretrained.path, "overrides": TINY | {"training.lr": 1e-30, "training.weight_decay": 0.0}}
     tuned = run("bridges_easy", tmp_path / "tuned", root, **start)
-    assert tuned.record.protocol == "fine_tuned" and f"starts from {pretrained.path}" in tuned.record.notes
+    named = f"algoreas/mst_easy/gin_small-{pretrained.record.config_hash}-seed0"
+    assert tuned.record.protocol == "fine_tuned" and f"starts from {named} (" in tuned.record.notes
+    assert tuned.record.config["training"]["start"]["source"] == named
+    assert str(tmp_path.parent) not in tuned.record.to_json()  # a record names no folder of the machine
     assert "processor gin (" in tuned.record.notes and "decoder of is_bridge (edge mask)" in tuned.record.notes
     (mine,), (theirs,) = (part(m, "processor").values() for m in (tuned.model, pretrained.model))
     for name, tensor in theirs.module.state_dict().items():
@@ -49,6 +52,13 @@ def test_the_processor_and_what_agrees_are_taken_and_the_rest_is_new(pretrained,
     start_seconds = tuned.record.config["training"]["start"]["core_seconds"]
     assert core_seconds(tuned.record) == pytest.approx(tuned.record.cpu_seconds + start_seconds)
     assert "start" not in scratch.record.config["training"]
+    later = {
+        "training": tuned.record.config["training"]
+        | {"start": tuned.record.config["training"]["start"] | {"core_seconds": 9.0}}
+    }
+    assert (
+        tuned.record.model_copy(update={"config": tuned.record.config | later}).config_hash == tuned.record.config_hash
+    )
 
 
 def test_the_same_task_takes_all_parts_and_frozen_ones_stay(pretrained, root, tmp_path):

@@ -120,7 +120,12 @@ def test_training_with_augmentations_differs_continues_with_the_same_bits_and_sc
     [
         ("circuits/converters_5", "gin_small", "circuits.phase", "did you mean 'phases'"),
         ("circuits/converters_5", "gin_small", "phases", "not of the form"),
-        ("algoreas/mst_easy", "gin_small", "circuits.phases", "changes duty, kind, and the inputs of algoreas/mst_easy are weight"),
+        (
+            "algoreas/mst_easy",
+            "gin_small",
+            "circuits.phases",
+            "changes duty, kind, and the inputs of algoreas/mst_easy are weight",
+        ),
         ("social/sim_replies_small", "gradient_boosting", "circuits.phases", "fitted without steps"),
     ],
 )
