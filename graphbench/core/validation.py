@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    create_model,
+    model_serializer,
+)
 
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.suggestions import closest
@@ -26,6 +33,24 @@ class StrictModel(BaseModel):
     """Base of the models of this package: unknown keys, infinity and NaN are refused, and values cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ExtensibleModel(StrictModel):
+    """Base of settings that later versions extend.
+
+    Attributes:
+        added: Names of settings that older versions did not have. A setting with its default value is left out of the
+            serialised settings, so that configurations and fingerprints of older runs do not change.
+    """
+
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_added(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        fields = type(self).model_fields
+        defaults = {name: fields[name].get_default(call_default_factory=True) for name in self.added}
+        return {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
 
 
 @cache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from graphbench.core.validation import StrictModel
+from graphbench.core.validation import ExtensibleModel, StrictModel
 
 MOST_NUMBERS = 10**10
 """Bound on the estimated size of a model, 40 GB of weights."""
@@ -14,15 +14,8 @@ MOST_NUMBERS = 10**10
 _MODULE_NUMBERS = 10_000  # memory of a layer's Python objects, in numbers of four bytes
 
 
-class ArchitectureConfig(StrictModel):
-    """Base class of the configurations of models.
-
-    Attributes:
-        added: Names of settings that older versions did not have. A setting with its default value is left out of the
-            serialised configuration, so that configurations and fingerprints of older runs do not change.
-    """
-
-    added: ClassVar[frozenset[str]] = frozenset()
+class ArchitectureConfig(ExtensibleModel):
+    """Base class of the configurations of models."""
 
     @property
     def estimated_size(self) -> int:
@@ -37,13 +30,6 @@ class ArchitectureConfig(StrictModel):
                 f"10^{len(str(MOST_NUMBERS)) - 1} are allowed; lower its widths (hidden) or its layers"
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_added(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = serialise(self)
-        fields = type(self).model_fields
-        defaults = {name: fields[name].get_default(call_default_factory=True) for name in self.added}
-        return {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
 
 
 def layers_size(layers: int, numbers: int) -> int:

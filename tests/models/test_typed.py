@@ -9,7 +9,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.processors.base import Context, State
-from graphbench.models.processors.typed import Classes, Typed, TypedLayer
+from graphbench.models.processors.typed import Classes, Typed, TypedLayer, TypedOptions
 
 CONTEXT = Context(directed=False, edge_tokens=False, graph_token=False)
 ARCS = torch.tensor([[0, 1, 2, 2, 3], [1, 0, 1, 3, 2]])
@@ -128,6 +128,11 @@ def test_graphs_are_treated_alike_alone_and_in_a_batch_that_shares_edges() -> No
     together = model(State(nodes, edges, None, both, {"kind": kinds.repeat(2)})).nodes
     alone = [model(State(part, edges, None, layout(), {"kind": kinds})).nodes for part in nodes.split(4)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
+
+
+def test_settings_that_older_versions_did_not_have_are_stated_only_where_they_are_set() -> None:
+    assert TypedOptions(by="kind", classes=3).model_dump() == {"by": "kind", "classes": 3, "rounds": 1}
+    assert TypedOptions(by="kind", classes=3, least_share=0.5).model_dump()["least_share"] == 0.5
 
 
 def test_options_are_checked() -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.core.validation import StrictModel
+from graphbench.core.validation import ExtensibleModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.fused import is_compiled, relu_messages
 from graphbench.models.graphs import Layout, add_rows
@@ -22,7 +22,7 @@ from graphbench.models.processors.base import Context, Processed, Processor, Sta
 from graphbench.models.processors.recurrence import repeated_states, repeats, share_of_steps
 
 
-class TypedOptions(StrictModel):
+class TypedOptions(ExtensibleModel):
     """The settings of ``typed`` below ``options`` in a model's configuration.
 
     The same stack of layers is applied in rounds, as one iterates the equations of a network. A graph of n nodes takes
@@ -43,6 +43,8 @@ class TypedOptions(StrictModel):
     rounds: int = Field(default=1, ge=1, le=32)
     rounds_per_doubling: float = Field(default=0.0, ge=0.0, le=32)
     least_share: float = Field(default=1.0, gt=0.0, le=1.0)
+
+    added: ClassVar[frozenset[str]] = frozenset({"rounds_per_doubling", "least_share"})
 
 
 @dataclass(frozen=True, slots=True)
