@@ -251,7 +251,10 @@ class RunRecord(StrictModel):
 
     @cached_property
     def config_hash(self) -> str:
-        """Eight hex digits of a hash of the data, model, configuration and budget, without seeds and draws."""
+        """Eight hex digits of a hash of the data, model, configuration and budget.
+
+        Seeds, draws and the time of a pretraining are left out.
+        """
         data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))
         return _hash({"dataset": [self.dataset, self.dataset_version, data], **self._setup})
 
@@ -264,7 +267,7 @@ class RunRecord(StrictModel):
     @property
     def _setup(self) -> dict[str, Any]:
         return {
-            "model": [self.model, _without_seed(config_for_digests(self.config))],
+            "model": [self.model, _common_to_repetitions(config_for_digests(self.config))],
             "budget": [self.steps_asked, self.batch_size, self.budget.small],
         }
 
@@ -343,8 +346,9 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
-def _without_seed(value: Any) -> Any:
+def _common_to_repetitions(value: Any) -> Any:
+    """Return a configuration without seeds, the number of the draw and the seconds of a pretraining."""
     if isinstance(value, Mapping):
-        left_out = ("seed", "data_seed", "core_seconds")  # the time of a pretraining differs between repetitions
-        return {key: _without_seed(item) for key, item in value.items() if key not in left_out}
+        left_out = ("seed", "data_seed", "core_seconds")
+        return {key: _common_to_repetitions(item) for key, item in value.items() if key not in left_out}
     return value

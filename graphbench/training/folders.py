@@ -23,7 +23,7 @@ from graphbench.core.files import (
     remove_strays,
 )
 from graphbench.core.untrusted import shown
-from graphbench.records.files import RECORD
+from graphbench.records.files import RECORD, read_record
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
@@ -206,3 +206,16 @@ def short(value: Any) -> str:
     """Return a value as a text of a few characters, for messages."""
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def stated_source(source: str) -> str:
+    """Return the source of starting weights as files for others state it, without a path of this machine.
+
+    Of the folder of a run it is the name of the run's record, ``<dataset>/<model>-<digits>-seed<seed>``; of a run on
+    several datasets, and of a file of weights, the name of the folder or file.
+    """
+    path = Path(source).expanduser()
+    if (path / RECORD).is_file():
+        record = read_record(path / RECORD)
+        return f"{record.dataset}/{record.relative_path.stem}"
+    return path.name if path.exists() or path.is_absolute() else source

@@ -18,13 +18,13 @@ from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.score import Score, replicates_of
 from graphbench.records.budgets import Budget
 from graphbench.records.classes import FINE_TUNED
-from graphbench.records.files import RECORD, read_record
+from graphbench.records.files import read_record
 from graphbench.records.machine import commit_of_checkout, hardware
 from graphbench.records.record import RunRecord
 from graphbench.training.checkpoint import weights_hash
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
-from graphbench.training.folders import record_path
+from graphbench.training.folders import record_path, stated_source
 from graphbench.training.learners.base import FitSummary, Learner
 
 if TYPE_CHECKING:
@@ -116,24 +116,12 @@ def protocol_of_run(protocol: str | None, config: RunConfig) -> str | None:
     return FINE_TUNED if protocol is None else f"{protocol}:{FINE_TUNED}"
 
 
-def _stated_source(source: str) -> str:
-    """Return the source of weights as records state it: of the folder of a run the name of its record, and no path.
-
-    The name is ``<dataset>/<model>-<digits>-seed<seed>``; of a run on several datasets it is the name of the folder.
-    """
-    path = Path(source).expanduser()
-    if (path / RECORD).is_file():
-        record = read_record(path / RECORD)
-        return f"{record.dataset}/{record.relative_path.stem}"
-    return path.name if path.exists() or path.is_absolute() else source
-
-
 def _stated_config(config: RunConfig) -> dict[str, Any]:
     """Return the configuration as a record holds it, which names no folder of the machine."""
     start = config.training.start
     if start is None:
         return config.to_dict()
-    stated = start.model_copy(update={"source": _stated_source(start.source)})
+    stated = start.model_copy(update={"source": stated_source(start.source)})
     return config.model_copy(update={"training": config.training.model_copy(update={"start": stated})}).to_dict()
 
 
@@ -222,7 +210,7 @@ def _notes(
     scored = [name for name in results["graphs_scored"] if name in card.all_splits]
     notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []
     if learner.started and config.training.start is not None:
-        notes.append(f"starts from {_stated_source(config.training.start.source)} ({learner.started})")
+        notes.append(f"starts from {stated_source(config.training.start.source)} ({learner.started})")
     notes += run.task.notes(learner.model, run.data, config.training, scored)
     if config.training.val_split != CORE_SPLITS[1]:
         notes.append(f"selected on {config.training.val_split}")

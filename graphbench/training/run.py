@@ -28,7 +28,7 @@ from graphbench.training.distributed import World, join_world, seeded_generators
 from graphbench.training.folders import CONFIG, default_output, locked, record_path, require_folder
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
-from graphbench.training.learners.base import FitSummary, Learner, learner_class
+from graphbench.training.learners.base import FitSummary, Learner, learner_class, require_no_steps
 from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
@@ -250,12 +250,12 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
     """Return dataset -> task, after checking that the configuration fits each.
 
     Raises:
-        ConfigError: If an option of the task, the mixture, an augmentation, a split or the number of processes is
-            refused.
+        ConfigError: If an option of the task, the mixture, an augmentation, a split, the number of processes or a
+            setting that has no meaning without steps is refused.
     """
     mixture_weights(config.training.mixture, dict.fromkeys(cards, 1))
-    if config.training.augment and not architecture(config.kind).has_steps:
-        raise ConfigError(f"training.augment: {config.model_name} is fitted without steps; leave the setting out")
+    if not architecture(config.kind).has_steps:
+        require_no_steps(config)
     augmentations_of(config.training.augment, cards)
     tasks = {}
     for id_, card in cards.items():

@@ -10,6 +10,9 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.transfer import Part, take
 from graphbench.records.aggregates import aggregate
 from graphbench.records.classes import core_seconds
+from graphbench.records.files import save_record
+from graphbench.training.weights.check import check_weights
+from graphbench.training.weights.export import export_weights
 
 TINY = {"model.hidden": 8, "model.layers": 2, "training.batch_size": 4, "training.eval_every": 4}
 
@@ -150,6 +153,18 @@ def test_changed_weights_are_noticed(root, tmp_path):
     config = load_config_of_run(tmp_path / "tuned")
     with pytest.raises(ConfigError, match="changed since this run began"):
         started(first.model, config.training.start)
+
+
+def test_the_weights_of_a_tuned_run_are_stored_under_the_name_of_the_other_run(root, tmp_path):
+    first = run("mst_easy", tmp_path / "first", root)
+    tuned = run("bridges_easy", tmp_path / "tuned", root, init_from=first.path)
+    save_record(tuned.record, tmp_path / "results")
+    where = {"results": tmp_path / "results", "root": root}
+    file = export_weights(tmp_path / "tuned", output=tmp_path / "weights", progress=False, **where)
+    named = f"algoreas/mst_easy/gin_small-{first.record.config_hash}-seed0"
+    assert file.facts.identity.config["training"]["start"]["source"] == named
+    assert str(tmp_path).encode() not in file.path.read_bytes()
+    assert check_weights(file, **where) == []
 
 
 def test_nothing_is_taken_where_shapes_differ():

@@ -13,7 +13,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.search.model import SearchModel
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
-from graphbench.training.learners.base import FitSummary, require_no_steps
+from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor, build_model
 
 
@@ -24,7 +24,6 @@ class SearchLearner(TorchPredictor):
     started = ""
 
     def __init__(self, context: RunContext) -> None:
-        require_no_steps(context.config)
         if context.world.size > 1:
             raise ConfigError(f"searches run in one process, not {context.world.size}; run without torchrun")
         self.context = context

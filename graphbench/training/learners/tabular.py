@@ -27,7 +27,7 @@ from graphbench.training.checkpoint import RUN, require_fingerprint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
 from graphbench.training.folders import stated_settings
-from graphbench.training.learners.base import FitSummary, require_no_steps
+from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor
 
 ESTIMATORS = "estimators.skops"
@@ -42,7 +42,6 @@ class TabularLearner(TorchPredictor):
     started = ""
 
     def __init__(self, context: RunContext) -> None:
-        require_no_steps(context.config)
         if context.world.size > 1:
             raise ConfigError(
                 f"tabular models are fitted by one process, not {context.world.size}; run without torchrun"

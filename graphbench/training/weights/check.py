@@ -111,11 +111,15 @@ def differences_from_record(file: WeightsFile, id_: str, record: RunRecord) -> I
 
 
 def differing_configs(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Return the settings in which two stored configurations differ, e.g. ``training.steps 6 -> 8``."""
+    """Return the settings in which two stored configurations differ, e.g. ``training.steps 6 -> 8``.
+
+    The source of starting weights is left out: a run states a folder, its record a name, and both the hash of the
+    weights.
+    """
     before, after = (
         flat(run_config_from_json(json.dumps(config), "configuration").to_dict()) for config in (one, other)
     )
-    keys = sorted(before.keys() | after.keys())
+    keys = sorted((before.keys() | after.keys()) - {"training.start.source"})
     return [f"{key} {before.get(key)} -> {after.get(key)}" for key in keys if before.get(key) != after.get(key)]
 
 

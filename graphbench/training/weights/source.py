@@ -10,7 +10,7 @@ from graphbench.records.copies import repeatable_scores
 from graphbench.records.files import read_record
 from graphbench.records.record import RunRecord
 from graphbench.training.config import RunConfig
-from graphbench.training.folders import record_path
+from graphbench.training.folders import record_path, stated_source
 from graphbench.training.identity import RunIdentity, read_identity
 from graphbench.training.learners.base import learner_class
 from graphbench.training.learners.torch_learner import TorchLearner
@@ -84,7 +84,7 @@ def require_kept(record: RunRecord, results: Path) -> None:
 
 
 def identity_of_run(folder: Path) -> RunIdentity:
-    """Return the facts of a run that its scores depend on.
+    """Return the facts of a run that its scores depend on, without a path of this machine.
 
     Raises:
         CheckpointError: If the run has not written them, or was trained on files, which others cannot generate.
@@ -98,4 +98,8 @@ def identity_of_run(folder: Path) -> RunIdentity:
                 f"the run {folder} was trained on files of {facts.dataset} (source={facts.source!r}), which others "
                 "cannot generate to check the weights; give a run on generated data"
             )
+    training = identity.config["training"]
+    if start := training.get("start"):
+        stated = {**training, "start": {**start, "source": stated_source(start["source"])}}
+        return identity.model_copy(update={"config": {**identity.config, "training": stated}})
     return identity
