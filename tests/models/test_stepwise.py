@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from graphbench.models.stepwise.config import StepwiseModelConfig
 from graphbench.models.stepwise.cuts import Cuts
 from graphbench.models.stepwise.partial import CERTAIN
 from graphbench.models.stepwise.problems import PARTIAL_SOLUTIONS
-from graphbench.models.stepwise.residual import Residual, gumbel_numbers, ranks_within, uniform_numbers
+from graphbench.models.stepwise.residual import Residual, gumbel_numbers, nearest_nodes, ranks_within, uniform_numbers
 from graphbench.models.stepwise.sets import IndependentSets
 from graphbench.models.surrogates import surrogate_of
 from graphbench.tasks.solve.evaluator import decode
@@ -85,6 +87,30 @@ def test_ranks_count_within_graphs():
     assert ranks_within(keys, graph, 3).tolist() == [2, 0, 1, 3, 0, 2, 1]
 
 
+def test_a_region_is_what_is_nearest_to_its_centre():
+    several = [
+        nx.gnp_random_graph(20, 0.15, seed=1),
+        nx.cycle_graph(9),
+        nx.disjoint_union(nx.path_graph(4), nx.path_graph(3)),
+    ]
+    batch = Batch.from_data_list([data_of(graph) for graph in several])
+    draw = np.random.default_rng(0)
+    first = torch.tensor(draw.random(batch.num_nodes), dtype=torch.float32)
+    lengths = torch.tensor(draw.random(batch.num_nodes) + 0.1, dtype=torch.float32)
+    shares = torch.tensor([0.31, 0.5, 0.9])
+    region = nearest_nodes(batch.edge_index, batch.batch, first, lengths, shares)
+    for number, graph in enumerate(several):
+        start, end = batch.ptr[number], batch.ptr[number + 1]
+        of_node, wanted = lengths[start:end].tolist(), math.ceil(float(shares[number]) * len(graph))
+        centre = int(first[start:end].argmax())
+        distances = nx.single_source_dijkstra_path_length(
+            graph, centre, weight=lambda u, v, _, of_node=of_node: of_node[v]
+        )
+        unreached = sorted(set(graph) - set(distances), key=lambda node: -first[start + node])
+        order = sorted(distances, key=distances.get) + unreached
+        assert set(region[start:end].nonzero().flatten().tolist()) == set(order[:wanted])
+
+
 def test_random_numbers_depend_on_their_arguments_alone():
     seeds = torch.arange(20_000)
     numbers = uniform_numbers(seeds, 3, torch.arange(20_000) % 7)
@@ -139,10 +165,11 @@ def test_values_are_the_objectives_of_what_was_decided(problem):
         assert (scores[problem].argmax(1).bincount() > 0).sum() <= solutions.values.max()
 
 
-def test_more_repairs_and_copies_are_never_worse(problem):
+@pytest.mark.parametrize("parts", ["scattered", "regions", "alternating"])
+def test_more_repairs_and_copies_are_never_worse(problem, parts):
     batch = Batch.from_data_list(graphs(8, 30, 0.25))
     few, more, copied = (
-        solved(model_of(problem, temperature=1.0, **changes), batch).values
+        solved(model_of(problem, temperature=1.0, repair_parts=parts, **changes), batch).values
         for changes in ({}, {"repairs": 12}, {"repairs": 12, "copies": 4})
     )
     sign = -1 if problem in SMALLER else 1
@@ -150,9 +177,10 @@ def test_more_repairs_and_copies_are_never_worse(problem):
     assert (sign * copied > sign * few).any()
 
 
-def test_a_graph_has_the_same_solution_alone_and_in_a_batch(problem):
+@pytest.mark.parametrize("parts", ["scattered", "alternating"])
+def test_a_graph_has_the_same_solution_alone_and_in_a_batch(problem, parts):
     listed = graphs()
-    model = model_of(problem, copies=2, repairs=3, temperature=1.0)
+    model = model_of(problem, copies=2, repairs=3, repair_parts=parts, temperature=1.0)
     together = solved(model, Batch.from_data_list(listed)).per_graph()
     for data, solution in zip(listed, together, strict=True):
         np.testing.assert_array_equal(solved(model, Batch.from_data_list([data])).nodes, solution)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,10 @@ class StepwiseModelConfig(ModelConfig):
             in colourings, every round decides all nodes that it could.
         repairs: How often a random part of the solution is taken back and decided anew; the better solution is kept.
         repair_rounds: As ``rounds``, for the nodes of a repair.
+        repair_parts: Which nodes a repair takes back. ``scattered``: every node with the same probability, in
+            colourings more often beside a node without a colour. ``regions``: the nodes that are nearest to a random
+            node, or to a node without a colour, when every node has a random length. ``alternating``: both in turn.
+            Regions help in sparse graphs, where scattered nodes are seldom neighbours of each other.
         kept: Mean share of the decided nodes that a repair keeps; null takes 0.5 for sets, 0.75 for colours and 0.9 for
             cuts.
         copies: Number of solutions of a graph that are built side by side; the best one is the answer.
@@ -31,10 +35,13 @@ class StepwiseModelConfig(ModelConfig):
             (``training.task.imitation``).
     """
 
+    added: ClassVar[frozenset[str]] = ModelConfig.added | {"repair_parts"}
+
     kind: Literal["stepwise"] = "stepwise"
     rounds: int = Field(default=12, ge=1, le=1000)
     repairs: int = Field(default=0, ge=0, le=10_000)
     repair_rounds: int = Field(default=3, ge=1, le=1000)
+    repair_parts: Literal["scattered", "regions", "alternating"] = "scattered"
     kept: float | None = Field(default=None, ge=0.0, lt=1.0)
     copies: int = Field(default=1, ge=1, le=1000)
     temperature: float = Field(default=0.3, ge=0.0)

@@ -21,7 +21,7 @@ from graphbench.models.noise import GraphNoise
 from graphbench.models.stepwise.config import StepwiseModelConfig
 from graphbench.models.stepwise.partial import PartialSolutions
 from graphbench.models.stepwise.problems import partial_solutions
-from graphbench.models.stepwise.residual import Residual, gumbel_numbers, uniform_numbers
+from graphbench.models.stepwise.residual import Residual, gumbel_numbers, nearest_nodes, uniform_numbers
 from graphbench.models.transfer import Part
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ class StepwiseModel(TaskModel):
         best, merits = current.copy(), current.merits()
         kept = current.kept if self.config.kept is None else self.config.kept
         for repair in range(1, self.config.repairs + 1):
-            wanted = kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
-            drawn = uniform_numbers(seeds.graphs[graph], seeds.numbers, -repair)
-            current.take_back(drawn > current.shares_kept(wanted))
+            current.take_back(self._part_to_repair(current, seeds, kept, repair))
             self._complete(current, seeds, repair, self.config.repair_rounds)
             reached = current.merits()
             better = reached >= merits
@@ -174,6 +172,17 @@ class StepwiseModel(TaskModel):
                 "training.task.imitation to true"
             )
         started.reveal(solution, started.random_nodes())
+
+    def _part_to_repair(self, current: PartialSolutions, seeds: _Seeds, kept: float, repair: int) -> Tensor:
+        """Return the nodes that a repair takes back, bool [N]."""
+        wanted = kept + _KEPT_RANGE * (uniform_numbers(seeds.graphs, repair) - 0.5)
+        drawn = uniform_numbers(seeds.graphs[current.graph], seeds.numbers, -repair)
+        parts = self.config.repair_parts
+        if parts == "scattered" or (parts == "alternating" and repair % 2 == 0):
+            return drawn > current.shares_kept(wanted)
+        lengths = -torch.log(uniform_numbers(seeds.graphs[current.graph], seeds.numbers, -repair, 1))
+        first = drawn + (current.state == current.UNDECIDED)
+        return nearest_nodes(current.edge_index, current.graph, first, lengths, 1 - wanted)
 
     def _complete(self, current: PartialSolutions, seeds: _Seeds, attempt: int, rounds: int) -> None:
         """Decide all nodes; the first attempt of the first copy of a graph adds no noise."""

@@ -11,6 +11,8 @@ from graphbench.models.arcs import occurrences
 from graphbench.models.hashing import hashed
 
 _BITS = 24
+_MOST_EDGES = 12  # of the paths along which regions grow
+_FAR = 1e4  # farther than any node that such a path reaches
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,31 @@ def ranks_within(keys: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
     ranks = torch.empty_like(graph)
     ranks[order] = torch.arange(len(order), device=graph.device) - first[graph[order]]
     return ranks
+
+
+def nearest_nodes(edge_index: Tensor, graph: Tensor, first: Tensor, lengths: Tensor, shares: Tensor) -> Tensor:
+    """Return a share of each graph's nodes, bool [N], that are nearest to the node with the largest ``first``.
+
+    The distance of a node is the smallest sum of lengths over the nodes of a path of at most 12 edges, without the
+    length of its beginning. Nodes without such a path come last, those of large ``first`` before others.
+
+    Args:
+        edge_index: int64 [2, E], both directions of every edge.
+        graph: int64 [N], the graph of each node.
+        first: float32 [N].
+        lengths: float32 [N], above 0.
+        shares: float32 [G], rounded up to whole nodes.
+    """
+    count = shares.numel()
+    tails, heads = edge_index
+    centre = ranks_within(first, graph, count) == 0
+    distance = torch.where(centre, 0.0, torch.inf)
+    for _ in range(_MOST_EDGES):
+        beside = torch.full_like(distance, torch.inf).scatter_reduce(0, heads, distance[tails], "amin")
+        distance = torch.minimum(distance, beside + lengths)
+    nearness = torch.where(distance.isinf(), first - _FAR, -distance)
+    wanted = torch.ceil(shares * occurrences(graph, count))
+    return ranks_within(nearness, graph, count) < wanted[graph]
 
 
 def best_peaks(left: Residual, scores: Tensor, allowed: Tensor, share: float) -> Tensor:
