@@ -33,6 +33,27 @@ def test_scalars_scored_by_squared_errors_are_learned_by_them(dataset: str, expe
     torch.testing.assert_close(found, {output: expected(raw, targets)})  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("errors", "expected"), [("absolute", F.l1_loss), ("squared", F.mse_loss)])
+@pytest.mark.parametrize("dataset", ["circuits/converters_5:ratio", "chip_design/aig:ands"])
+def test_a_configuration_chooses_the_errors_that_scalars_are_learned_by(
+    dataset: str, errors: str, expected: object
+) -> None:
+    config = load_config(dataset, "gin_small", overrides={"training.task.errors": errors})
+    task = task_of(graphbench.card(dataset), config.training.task)
+    (output,) = (feature.name for feature in task.card.outputs)
+    targets, raw = torch.tensor([3.0, -1.0, 0.5]), torch.tensor([2.5, 1.0, 0.0])
+    graphs = [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, **{output: target[None]}) for target in targets]
+    computed = task.losses({output: raw}, Batch.from_data_list(graphs))
+    torch.testing.assert_close(computed, {output: expected(raw, targets)})  # type: ignore[operator]
+
+
+def test_errors_of_tasks_without_scalars_cannot_be_chosen() -> None:
+    with pytest.raises(ConfigError, match="no output of algoreas/bridges_easy is a scalar"):
+        task_of(graphbench.card("algoreas/bridges_easy"), {"errors": "squared"})
+    with pytest.raises(ConfigError, match="errors.*'metric', 'absolute' or 'squared'"):
+        task_of(graphbench.card("chip_design/aig:ands"), {"errors": "cubed"})
+
+
 def test_graphs_without_labels_are_not_scored() -> None:
     evaluator = graphbench.Evaluator("circuits/converters_5")
     arcs, names = torch.tensor([[0, 1], [1, 0]]), ("ratio", "efficiency", "steady_failed")

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.errors import CardError, ConfigError, EvaluationError
 from graphbench.core.validation import StrictModel
 from graphbench.data.batches.sample_ids import ids_of, joined
 from graphbench.data.components.domain import find, rules_of
@@ -37,6 +37,7 @@ from graphbench.tasks.predict.rules import rule_predictions
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphbench.catalog.cards import Card
     from graphbench.data.arrays.samples import Samples
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
@@ -71,13 +72,46 @@ class PredictOptions(StrictModel):
     measure: str | None = None
 
 
+class PredictTrainOptions(StrictModel):
+    """``training.task`` of ``predict`` tasks.
+
+    Attributes:
+        errors: Which errors of scalars the loss has. ``metric``: squared errors if the primary metric is made of
+            squared errors, and absolute errors otherwise. ``absolute`` or ``squared``: these. A model that is trained
+            on absolute errors predicts medians; one that is trained on squared errors predicts means, as R2 asks for.
+    """
+
+    errors: Literal["metric", "absolute", "squared"] = "metric"
+
+
 class PredictTask(Task):
     """Predict the outputs of the card from its inputs."""
 
     type: ClassVar[str] = "predict"
     options_type: ClassVar[OptionsType] = PredictOptions
     options: PredictOptions
+    train_options_type: ClassVar[OptionsType] = PredictTrainOptions
+    train_options: PredictTrainOptions
     follows_rules: ClassVar[bool] = True
+
+    def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
+        """Prepare the task.
+
+        Args:
+            card: The card.
+            train_options: :class:`PredictTrainOptions`.
+
+        Raises:
+            CardError: If ``task.options`` or ``task.rules`` are not allowed.
+            ConfigError: If there is no such option of the run, its value is not allowed, or no output is a scalar whose
+                errors it could choose.
+        """
+        super().__init__(card, train_options)
+        if self.train_options.errors != "metric" and not any(f.kind is Kind.SCALAR for f in card.outputs):
+            raise ConfigError(
+                f"training.task.errors is {self.train_options.errors!r}, but no output of {card.address} is a scalar; "
+                "leave it out"
+            )
 
     def check_card(self) -> None:
         """Refuse a card whose rules or measure do not exist, do not fit, or have the name of something else."""
@@ -121,10 +155,11 @@ class PredictTask(Task):
         return not self.card.directed and not self.card.complete
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
-        """Return the mean loss of every output: squared errors if the primary metric is made of squared errors."""
+        """Return the mean loss of every output, with the errors of scalars that ``training.task.errors`` says."""
         from graphbench.models.losses import losses
 
-        squared = metric(self.card.metrics.primary).squared
+        errors = self.train_options.errors
+        squared = metric(self.card.metrics.primary).squared if errors == "metric" else errors == "squared"
         return losses(outputs, batch, self.card.features, squared=squared, incomplete=self.incomplete)
 
     def loss_weights(self, batch: Any) -> dict[str, Any]:
