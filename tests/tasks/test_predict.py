@@ -50,7 +50,7 @@ def test_a_configuration_chooses_the_errors_that_scalars_are_learned_by(
 def test_errors_of_tasks_without_scalars_cannot_be_chosen() -> None:
     with pytest.raises(ConfigError, match="no output of algoreas/bridges_easy is a scalar"):
         task_of(graphbench.card("algoreas/bridges_easy"), {"errors": "squared"})
-    with pytest.raises(ConfigError, match="errors.*'metric', 'absolute' or 'squared'"):
+    with pytest.raises(ConfigError, match=r"errors.*'metric', 'absolute' or 'squared'"):
         task_of(graphbench.card("chip_design/aig:ands"), {"errors": "cubed"})
 
 
