@@ -88,7 +88,9 @@ def _loaded(source: str) -> tuple[Any, float | None]:
 
             file = find_weights(card(dataset).address, model, None)
         except (UnknownDataset, UnknownModel, ArgumentError) as error:
-            raise ConfigError(f"init_from={source!r}: {error}") from error
+            raise ConfigError(
+                f"init_from={source!r} is not the folder of a finished run, and names no stored weights: {error}"
+            ) from error
     records = [results_dir() / Path(facts.record) for facts in file.facts.datasets.values()]
     return rebuilt(file, strict=False), _seconds([path for path in records if path.is_file()][:1])
 
