@@ -19,6 +19,7 @@ from graphbench.models.arcs import Arcs, arc_sums, occurrences
 _T = TypeVar("_T")
 
 EXTENT = "graph_extent"
+DEGREES = "whole_degrees"
 """Attribute of a prepared batch: the :class:`Extent` of its graphs."""
 
 _CACHED = "_graphbench_layout"  # attribute of a batch
@@ -61,6 +62,8 @@ class Layout:
         num_graphs: B.
         directed: Whether each column of ``edge_index`` is a separate arc.
         given_extent: The sizes of the graphs, where the batch says them.
+        given_degrees: int64 [N], the degrees of the nodes in the graph that the batch is a part of, where the batch
+            says them (``whole_degrees``).
     """
 
     edge_index: Tensor
@@ -69,6 +72,7 @@ class Layout:
     num_graphs: int
     directed: bool
     given_extent: Extent | None = None
+    given_degrees: Tensor | None = None
 
     @classmethod
     def of(cls, batch: Data, directed: bool) -> Layout:
@@ -107,7 +111,8 @@ class Layout:
             raise ArgumentError("the batch has no nodes; models need graphs with at least one node")
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
-        layout = cls(edge_index, graph, ptr, ptr.numel() - 1, directed, getattr(batch, EXTENT, None))
+        said = (getattr(batch, name, None) for name in (EXTENT, DEGREES))
+        layout = cls(edge_index, graph, ptr, ptr.numel() - 1, directed, *said)
         if not directed and not torch.compiler.is_compiling() and edge_index.device.type == "cpu":
             require_edges_in_pairs(edge_index)
         return layout
@@ -160,7 +165,12 @@ class Layout:
 
     @property
     def degrees(self) -> Tensor:
-        """int64 [N], the number of columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
+        """int64 [N], the number of columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs.
+
+        Of a part of a graph that says them, the degrees in the whole graph.
+        """
+        if self.given_degrees is not None:
+            return self.given_degrees
         return occurrences(self.edge_index[0], self.num_nodes)
 
     @property

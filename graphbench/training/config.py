@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from graphbench.catalog.resources import NOT_MODELS, data_files, data_files_for, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
@@ -66,6 +66,25 @@ class RunConfig(StrictModel):
     @classmethod
     def _by_kind(cls, value: Any) -> Any:
         return architecture(kind_of(value)).config.model_validate(value) if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _reads_parts(self) -> RunConfig:
+        """Refuse inputs that models compute from all arcs of a node where they are trained on a part of them."""
+        if self.training.neighbours is None:
+            return self
+        positional = getattr(self.model, "positional", None)
+        computed = {
+            "inverse_edges": getattr(self.model, "inverse_edges", False),
+            "graph_size": getattr(self.model, "graph_size", False),
+            "positional": positional is not None and positional.type != "none",
+        }
+        for name in (name for name, used in computed.items() if used):
+            without = "positional.type=none" if name == "positional" else f"{name}=false"
+            raise ValueError(
+                f"training.neighbours gives the model a sample of the arcs that lead to a node, and model.{name} needs "
+                f"all arcs of the graph; set model.{without}, or leave training.neighbours out"
+            )
+        return self
 
     @property
     def kind(self) -> str:

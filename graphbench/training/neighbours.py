@@ -162,6 +162,7 @@ class NeighbourBatches:
         edges = np.asarray(flat.edges[self._rows[Location.EDGE]])
         self._senders = np.ascontiguousarray(edges[:, 0], np.int32)
         self.nodes = self._rows[Location.NODE].stop - self._rows[Location.NODE].start
+        self._degrees = np.bincount(self._senders, minlength=self.nodes)
         self._ptr, self._arcs = incoming(self._senders, np.ascontiguousarray(edges[:, 1], np.int32), self.nodes)
         self._place = np.full(self.nodes, -1, np.int32)
 
@@ -200,9 +201,12 @@ class NeighbourBatches:
 
         Returns:
             A PyG batch of one graph. ``seeds`` is the number of chosen nodes, which are the first ones; outputs have
-            rows of these alone, and inputs of all nodes; ``nodes`` int64 has the numbers of all nodes in the graph.
+            rows of these alone, and inputs of all nodes; ``nodes`` int64 has the numbers of all nodes in the graph, and
+            ``whole_degrees`` int64 how many arcs leave each of them in the graph.
         """
         import torch
+
+        from graphbench.models.graphs import DEGREES
 
         chosen = np.asarray(chosen, np.int64)
         if not len(chosen) or chosen.min() < 0 or chosen.max() >= self.nodes or len(np.unique(chosen)) < len(chosen):
@@ -231,4 +235,5 @@ class NeighbourBatches:
         if "y" in batch:
             batch.y = batch.y[: len(chosen)]
         batch.seeds, batch.nodes = len(chosen), torch.from_numpy(nodes)
+        batch[DEGREES] = torch.from_numpy(self._degrees[nodes])
         return batch

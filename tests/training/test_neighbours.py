@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -14,8 +15,10 @@ from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.loader import Loader
 from graphbench.models.base import TaskFeatures
 from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
 from graphbench.models.registry import build_task_model
 from graphbench.tasks.registry import task_of
+from graphbench.training.config import load_config
 from graphbench.training.neighbours import NeighbourBatches, incoming
 from graphbench.training.run import train
 from graphbench.training.settings import NeighbourSettings
@@ -94,10 +97,11 @@ def test_rows_are_those_of_the_whole_graph(data, whole):
     torch.testing.assert_close(batch.y, whole.y[20:40])
 
 
-def test_the_model_learns_the_chosen_nodes_and_is_exact_with_all_arcs(data, whole):
+@pytest.mark.parametrize("degrees", [False, True])
+def test_the_model_learns_the_chosen_nodes_and_is_exact_with_all_arcs(data, whole, degrees):
     card = data.card
     torch.manual_seed(0)
-    model = build_task_model(ModelConfig(**MODEL), {card.address: TaskFeatures.of(card)}).eval()
+    model = build_task_model(ModelConfig(**MODEL, degrees=degrees), {card.address: TaskFeatures.of(card)}).eval()
     everything = int(torch.bincount(whole.edge_index[1]).max())
     sampler = NeighbourBatches(data.train, NeighbourSettings(nodes=30, per_hop=(everything,) * 2))
     batch, task = sampler.batch(np.arange(30)), task_of(card)
@@ -110,6 +114,26 @@ def test_the_model_learns_the_chosen_nodes_and_is_exact_with_all_arcs(data, whol
     for output in part:
         expected = (full[output][:30] - whole[output][:30]).abs().mean()
         torch.testing.assert_close(losses[output], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_degrees_are_those_of_the_whole_graph(data, whole):
+    batch = NeighbourBatches(data.train, NeighbourSettings(nodes=30, per_hop=(2,))).batch(np.arange(30))
+    assert torch.equal(Layout.of(batch, directed=True).degrees, Layout.of(whole, directed=True).degrees[batch.nodes])
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"model.inverse_edges": True}, "model.inverse_edges=false"),
+        ({"model.graph_size": True}, "model.graph_size=false"),
+        ({"model.positional": {"type": "rwse", "k": 4, "hidden": 8}}, "model.positional.type=none"),
+    ],
+)
+def test_what_needs_all_arcs_is_refused_in_parts(changes, name):
+    with pytest.raises(ConfigError, match=re.escape(name)):
+        load_config(
+            "social/sim_quotes_small", "graphconv", overrides={"training.neighbours": {"per_hop": [4]}, **changes}
+        )
 
 
 def test_batches_follow_from_seed_and_number(data):
