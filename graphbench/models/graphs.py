@@ -19,8 +19,10 @@ from graphbench.models.arcs import Arcs, arc_sums, occurrences
 _T = TypeVar("_T")
 
 EXTENT = "graph_extent"
-DEGREES = "whole_degrees"
 """Attribute of a prepared batch: the :class:`Extent` of its graphs."""
+
+WHOLE_DEGREES = "whole_degrees"
+"""Attribute of a part of a graph: int64 [N], the degrees of its nodes in the whole graph."""
 
 _CACHED = "_graphbench_layout"  # attribute of a batch
 
@@ -111,7 +113,12 @@ class Layout:
             raise ArgumentError("the batch has no nodes; models need graphs with at least one node")
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
-        said = (getattr(batch, name, None) for name in (EXTENT, DEGREES))
+        degrees = getattr(batch, WHOLE_DEGREES, None)
+        if degrees is not None and degrees.shape != graph.shape:
+            raise ArgumentError(
+                f"{WHOLE_DEGREES} has the shape {tuple(degrees.shape)}, and the batch has {graph.numel()} nodes"
+            )
+        said = (getattr(batch, EXTENT, None), degrees)
         layout = cls(edge_index, graph, ptr, ptr.numel() - 1, directed, *said)
         if not directed and not torch.compiler.is_compiling() and edge_index.device.type == "cpu":
             require_edges_in_pairs(edge_index)

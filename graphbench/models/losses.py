@@ -9,7 +9,8 @@ mask_one            cross-entropy over the graph's nodes        1 at the best no
 pointer,            cross-entropy over the graph's nodes        the best node's id within its graph
 permutation
 scalar              mean absolute error; mean squared error     the value
-                    if the metric is a squared error
+                    if the metric is a squared error, or as
+                    ``training.task.errors`` says
 ==================  ==========================================  ======================================
 """
 

@@ -67,6 +67,7 @@ class Task(ABC):
         type: Name of the kind of task, as cards write it.
         options_type: The options that a card gives in ``task.options``.
         train_options_type: The options that a configuration gives in ``training.task``.
+        loss_options: Those of them that only the loss of models with steps reads.
         samples: The noun for samples, in the plural.
         floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
@@ -91,6 +92,7 @@ class Task(ABC):
     type: ClassVar[str]
     options_type: ClassVar[OptionsType] = NoOptions
     train_options_type: ClassVar[OptionsType] = NoOptions
+    loss_options: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = "graphs"
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     follows_rules: ClassVar[bool] = False
@@ -121,8 +123,16 @@ class Task(ABC):
 
     @classmethod
     def options_of_evaluator(cls, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options of training that further arguments of ``graphbench.Evaluator`` stand for: the same."""
-        return arguments
+        """Return the options of training that further arguments of ``graphbench.Evaluator`` stand for.
+
+        Raises:
+            EvaluationError: If there are arguments, unless a kind of task has options of how predictions are scored.
+        """
+        if arguments:
+            raise EvaluationError(
+                f"the scores of {cls.type} tasks have no options, got {', '.join(arguments)}; leave them out"
+            )
+        return {}
 
     def _checked_options(self) -> StrictModel:
         try:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
 
 from graphbench.catalog.resources import NOT_MODELS, data_files, data_files_for, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
@@ -66,25 +66,6 @@ class RunConfig(StrictModel):
     @classmethod
     def _by_kind(cls, value: Any) -> Any:
         return architecture(kind_of(value)).config.model_validate(value) if isinstance(value, Mapping) else value
-
-    @model_validator(mode="after")
-    def _reads_parts(self) -> RunConfig:
-        """Refuse inputs that models compute from all arcs of a node where they are trained on a part of them."""
-        if self.training.neighbours is None:
-            return self
-        positional = getattr(self.model, "positional", None)
-        computed = {
-            "inverse_edges": getattr(self.model, "inverse_edges", False),
-            "graph_size": getattr(self.model, "graph_size", False),
-            "positional": positional is not None and positional.type != "none",
-        }
-        for name in (name for name, used in computed.items() if used):
-            without = "positional.type=none" if name == "positional" else f"{name}=false"
-            raise ValueError(
-                f"training.neighbours gives the model a sample of the arcs that lead to a node, and model.{name} needs "
-                f"all arcs of the graph; set model.{without}, or leave training.neighbours out"
-            )
-        return self
 
     @property
     def kind(self) -> str:
@@ -411,6 +392,10 @@ def _validated_run(values: Any, where: str) -> RunConfig:
 
 
 def _suggestion(key: str) -> str:
-    """Return the existing key whose last part is most similar to the last part of an unknown key, in any section."""
+    """Return which kinds of models have a key, or the key with the most similar last part, in any section."""
+    section, _, name = key.rpartition(".")
+    kinds = [registered.kind for registered in architectures() if name in registered.config.model_fields]
+    if section == "model" and kinds:
+        return f"; it is a key of models of kind {', '.join(kinds)}"
     others = {name.rpartition(".")[2]: name for name in _known_keys() if name != key}
     return closest(key.rpartition(".")[2], (), aliases=others)

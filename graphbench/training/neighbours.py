@@ -206,7 +206,7 @@ class NeighbourBatches:
         """
         import torch
 
-        from graphbench.models.graphs import DEGREES
+        from graphbench.models.graphs import WHOLE_DEGREES
 
         chosen = np.asarray(chosen, np.int64)
         if not len(chosen) or chosen.min() < 0 or chosen.max() >= self.nodes or len(np.unique(chosen)) < len(chosen):
@@ -235,5 +235,5 @@ class NeighbourBatches:
         if "y" in batch:
             batch.y = batch.y[: len(chosen)]
         batch.seeds, batch.nodes = len(chosen), torch.from_numpy(nodes)
-        batch[DEGREES] = torch.from_numpy(self._degrees[nodes])
+        batch[WHOLE_DEGREES] = torch.from_numpy(self._degrees[nodes])
         return batch

@@ -177,7 +177,8 @@ class TrainingConfig(StrictModel):
             is soon perfect, more training still helps on harder data.
         start: The weights that the model starts from; None for random ones.
         task: Options of the kind of task, such as the options of the loss and of the decoder for problems that are
-            solved (``graphbench.tasks.solve.task.SolveTrainOptions``); see ``train_options_type`` of its class.
+            solved (``graphbench.tasks.solve.task.SolveTrainOptions``) or the errors by which numbers are learned
+            (``graphbench.tasks.predict.task.PredictTrainOptions``); see ``train_options_type`` of its class.
     """
 
     steps: int = Field(1000, gt=0)

@@ -78,6 +78,11 @@ def _loaded(source: str) -> tuple[Any, float | None]:
         file = read_weights(folder)
     else:
         dataset, _, model = source.rpartition("/")
+        if folder.is_file() or (source.startswith(("/", "~", ".")) and not folder.exists()):
+            what = "is a file" if folder.is_file() else "does not exist"
+            raise ConfigError(
+                f"init_from={source!r} {what}; give the folder of a run, or <dataset>/<model> of stored weights"
+            )
         if not dataset or folder.is_dir():
             raise ConfigError(
                 f"init_from={source!r} is neither the folder of a finished run nor <dataset>/<model> of stored "

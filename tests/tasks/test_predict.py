@@ -54,6 +54,16 @@ def test_errors_of_tasks_without_scalars_cannot_be_chosen() -> None:
         task_of(graphbench.card("chip_design/aig:ands"), {"errors": "cubed"})
 
 
+def test_errors_are_no_setting_of_models_without_steps_and_of_evaluators(tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"gradient_boosting is fitted without steps.*no training\.task\.errors"):
+        graphbench.train(
+            "social/sim_quotes_small", "gradient_boosting", root=tmp_path, overrides={"training.task.errors": "squared"}
+        )
+    for dataset in ("social/sim_quotes_small", "algoreas/bridges_easy"):
+        with pytest.raises(EvaluationError, match="the scores of predict tasks have no options, got errors"):
+            graphbench.Evaluator(dataset, errors="metric")
+
+
 def test_graphs_without_labels_are_not_scored() -> None:
     evaluator = graphbench.Evaluator("circuits/converters_5")
     arcs, names = torch.tensor([[0, 1], [1, 0]]), ("ratio", "efficiency", "steady_failed")

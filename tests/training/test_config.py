@@ -133,6 +133,8 @@ def test_an_override_cannot_change_the_kind_of_a_model(tmp_path):
         load_config("clrs_text/bfs", own)
     assert "unknown key 'model.processor'" in str(refused.value)
     assert "did you mean 'model.processor'" not in str(refused.value)
+    with pytest.raises(ConfigError, match=r"'model\.repair_parts'; it is a key of models of kind stepwise"):
+        load_config("co/ba_small:mis", "gin_small", overrides=["model.repair_parts=regions"])
 
 
 def test_a_file_of_ones_own_has_no_published_budget(baselines, tmp_path_factory):

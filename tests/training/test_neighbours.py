@@ -18,7 +18,6 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.registry import build_task_model
 from graphbench.tasks.registry import task_of
-from graphbench.training.config import load_config
 from graphbench.training.neighbours import NeighbourBatches, incoming
 from graphbench.training.run import train
 from graphbench.training.settings import NeighbourSettings
@@ -129,11 +128,12 @@ def test_degrees_are_those_of_the_whole_graph(data, whole):
         ({"model.positional": {"type": "rwse", "k": 4, "hidden": 8}}, "model.positional.type=none"),
     ],
 )
-def test_what_needs_all_arcs_is_refused_in_parts(changes, name):
-    with pytest.raises(ConfigError, match=re.escape(name)):
-        load_config(
-            "social/sim_quotes_small", "graphconv", overrides={"training.neighbours": {"per_hop": [4]}, **changes}
-        )
+def test_what_needs_all_arcs_is_refused_in_parts(changes, name, tmp_path):
+    overrides = {"training.neighbours": {"per_hop": [4]}, **changes}
+    where = {"root": tmp_path / "data", "output": tmp_path / "run"}
+    with pytest.raises(ConfigError, match=re.escape(f"graphconv need all arcs; set {name}, or")):
+        train("social/sim_quotes_small", "graphconv", overrides=overrides, **where)
+    assert not list(tmp_path.iterdir())
 
 
 def test_batches_follow_from_seed_and_number(data):

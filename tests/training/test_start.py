@@ -129,6 +129,8 @@ def test_stored_weights_are_named(root, tmp_path):
     [
         ({"init_from": "nowhere"}, "neither the folder of a finished run"),
         ({"init_from": "mst_easy/gin_smal"}, r"init_from='mst_easy/gin_smal'"),
+        ({"init_from": "/nowhere/at/all"}, "does not exist; give the folder of a run"),
+        ({"init_from": __file__}, "is a file; give the folder of a run"),
         ({"freeze": ["processor"]}, "needs init_from"),
         ({"init_from": True, "freeze": ["head"]}, "freeze names 'head'"),
         ({"init_from": True, "freeze": ["decoders"]}, "none was taken"),

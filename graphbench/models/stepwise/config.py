@@ -21,7 +21,8 @@ class StepwiseModelConfig(ModelConfig):
         repair_rounds: As ``rounds``, for the nodes of a repair.
         repair_parts: Which nodes a repair takes back. ``scattered``: every node with the same probability, in
             colourings more often beside a node without a colour. ``regions``: the nodes that are nearest to a random
-            node, or to a node without a colour, when every node has a random length. ``alternating``: both in turn.
+            node, or to a node without a colour, when every node has a random length, within 12 edges; where these are
+            too few, further nodes are scattered. ``alternating``: both in turn.
             Regions help in sparse graphs, where scattered nodes are seldom neighbours of each other.
         kept: Mean share of the decided nodes that a repair keeps; null takes 0.5 for sets, 0.75 for colours and 0.9 for
             cuts.

@@ -12,7 +12,7 @@ from graphbench.models.hashing import hashed
 
 _BITS = 24
 _MOST_EDGES = 12  # of the paths along which regions grow
-_FAR = 1e4  # farther than any node that such a path reaches
+_FAR = 512.0  # farther than any node that such a path reaches: no length is above 17.4 (-log of 0.5 / 2^24)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ class PredictTrainOptions(StrictModel):
         errors: Which errors of scalars the loss has. ``metric``: squared errors if the primary metric is made of
             squared errors, and absolute errors otherwise. ``absolute`` or ``squared``: these. A model that is trained
             on absolute errors predicts medians; one that is trained on squared errors predicts means, as R2 asks for.
+            The weights that are scored are chosen by the primary metric on validation data in either case.
     """
 
     errors: Literal["metric", "absolute", "squared"] = "metric"
@@ -92,6 +93,7 @@ class PredictTask(Task):
     options: PredictOptions
     train_options_type: ClassVar[OptionsType] = PredictTrainOptions
     train_options: PredictTrainOptions
+    loss_options: ClassVar[tuple[str, ...]] = ("errors",)
     follows_rules: ClassVar[bool] = True
 
     def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:

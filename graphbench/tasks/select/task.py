@@ -105,6 +105,11 @@ class SelectTask(Task):
     solvers_given: ClassVar[str] = "the cost of every algorithm"
     reads_training: ClassVar[bool] = True
 
+    @classmethod
+    def options_of_evaluator(cls, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments: they are options of training."""
+        return arguments
+
     def __init__(self, card: Card, train_options: Mapping[str, Any] | None = None) -> None:
         """Prepare the task.
 
