@@ -150,7 +150,7 @@ class Task(ABC):
         try:
             return self.train_options_type.model_validate(train_options)
         except ValidationError as error:
-            where = f"training.task of {self.card.address}"
+            where = f"training.task of {self.card.address}, a {self.type} task"
             raise ConfigError(explain(error, self.train_options_type, where=where)) from error
 
     # ------------------------------------------------------------------------------------------------ the card
