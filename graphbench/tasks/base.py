@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from pydantic import ValidationError
 
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.core.suggestions import closest
 from graphbench.core.validation import StrictModel, explain
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Task(ABC):
         type: Name of the kind of task, as cards write it.
         options_type: The options that a card gives in ``task.options``.
         train_options_type: The options that a configuration gives in ``training.task``.
-        loss_options: Those of them that only the loss of models with steps reads.
+        loss_options: Names of the options of ``training.task`` that only the loss of models with steps reads.
         samples: The noun for samples, in the plural.
         floor_predictors: A description of the predictors of :meth:`floors`.
         follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
@@ -142,15 +143,18 @@ class Task(ABC):
             raise CardError(explain(error, self.options_type, where=where)) from error
 
     def _checked_train_options(self, train_options: Mapping[str, Any]) -> StrictModel:
-        if train_options and not self.train_options_type.model_fields:
-            raise ConfigError(
-                f"training.task has the options {dict(train_options)}, but {self.card.address} is a {self.type} task, "
-                "which has none; leave them out"
-            )
+        known = self.train_options_type.model_fields
         try:
             return self.train_options_type.model_validate(train_options)
         except ValidationError as error:
-            where = f"training.task of {self.card.address}, a {self.type} task"
+            unknown = {name: value for name, value in train_options.items() if name not in known}
+            if unknown:
+                remedy = closest(next(iter(unknown)), known) or "; leave them out"
+                raise ConfigError(
+                    f"training.task has the options {unknown}, but {self.card.address} is a {self.type} task, which "
+                    f"has {', '.join(known) or 'none'}{remedy}"
+                ) from error
+            where = f"training.task of {self.card.address}"
             raise ConfigError(explain(error, self.train_options_type, where=where)) from error
 
     # ------------------------------------------------------------------------------------------------ the card

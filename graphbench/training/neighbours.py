@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Batch
 
     from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.training.config import RunConfig
 
 Ints = NDArray[np.int64]
 
@@ -119,6 +120,29 @@ def neighbourhood(
     reached = np.array(nodes)
     place[reached] = -1
     return reached, np.array(taken), np.array(sources), np.array(targets)
+
+
+def require_all_arcs(config: RunConfig) -> None:
+    """Refuse inputs that a model computes from all arcs of a graph where it is trained on parts of it.
+
+    Raises:
+        ConfigError: If there are any.
+    """
+    if config.training.neighbours is None:
+        return
+    positional = getattr(config.model, "positional", None)
+    computed = {
+        "model.inverse_edges=false": getattr(config.model, "inverse_edges", False),
+        "model.graph_size=false": getattr(config.model, "graph_size", False),
+        "model.positional.type=none": positional is not None and positional.type != "none",
+    }
+    without = [change for change, used in computed.items() if used]
+    if without:
+        raise ConfigError(
+            "training.neighbours gives the model samples of the arcs that lead to a node of one large directed graph, "
+            f"and some inputs of {config.model_name} need all arcs; set {', '.join(without)}, or leave "
+            "training.neighbours out"
+        )
 
 
 class NeighbourBatches:

@@ -28,7 +28,8 @@ from graphbench.training.distributed import World, join_world, seeded_generators
 from graphbench.training.folders import CONFIG, default_output, locked, record_path, require_folder
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
-from graphbench.training.learners.base import FitSummary, Learner, learner_class, require_no_steps
+from graphbench.training.learners.base import FitSummary, Learner, learner_class, require_no_loss, require_no_steps
+from graphbench.training.neighbours import require_all_arcs
 from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
@@ -222,7 +223,7 @@ def execute(
         progress: As for :func:`train`.
     """
     config, tasks, folder = plan.config, plan.tasks, plan.folder
-    _require_all_arcs(config)
+    require_all_arcs(config)
     require_folder(folder)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
@@ -265,7 +266,7 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
         except DecodingError as error:
             raise ConfigError(f"training.task.decoding: {error}") from error
         if not architecture(config.kind).has_steps:
-            _require_no_loss(config, task)
+            require_no_loss(config, task)
         task.configure(config.model)
         validate_train_val_splits(config, task)
         if not task.several_processes and world_size() > 1:
@@ -274,39 +275,6 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
             )
         tasks[id_] = task
     return tasks
-
-
-def _require_no_loss(config: RunConfig, task: Task) -> None:
-    """Refuse options of the loss of models that are fitted without steps."""
-    for name in task.loss_options:
-        if getattr(task.train_options, name) != task.train_options_type.model_fields[name].get_default():
-            raise ConfigError(
-                f"{config.model_name} is fitted without steps, by another loss, and has no training.task.{name}; "
-                "leave it out"
-            )
-
-
-def _require_all_arcs(config: RunConfig) -> None:
-    """Refuse inputs that a model computes from all arcs of a graph where it is trained on parts of it.
-
-    Raises:
-        ConfigError: If there are any.
-    """
-    if config.training.neighbours is None:
-        return
-    positional = getattr(config.model, "positional", None)
-    computed = {
-        "model.inverse_edges=false": getattr(config.model, "inverse_edges", False),
-        "model.graph_size=false": getattr(config.model, "graph_size", False),
-        "model.positional.type=none": positional is not None and positional.type != "none",
-    }
-    without = [change for change, used in computed.items() if used]
-    if without:
-        raise ConfigError(
-            "training.neighbours gives the model samples of the arcs that lead to a node of one large directed graph, "
-            f"and some inputs of {config.model_name} need all arcs; set {', '.join(without)}, or leave "
-            "training.neighbours out"
-        )
 
 
 def make_context(

@@ -93,7 +93,7 @@ def nearest_nodes(edge_index: Tensor, graph: Tensor, first: Tensor, lengths: Ten
     """Return a share of each graph's nodes, bool [N], that are nearest to the node with the largest ``first``.
 
     The distance of a node is the smallest sum of lengths over the nodes of a path of at most 12 edges, without the
-    length of its beginning. Nodes without such a path come last, those of large ``first`` before others.
+    length of its beginning. Nodes without such a path come last, nodes of large ``first`` before others.
 
     Args:
         edge_index: int64 [2, E], both directions of every edge.

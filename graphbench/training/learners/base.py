@@ -179,6 +179,19 @@ def require_no_steps(config: RunConfig) -> None:
         raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
 
 
+def require_no_loss(config: RunConfig, task: Task) -> None:
+    """Refuse options of the loss of models with steps, which models without steps do not read.
+
+    Raises:
+        ConfigError: If one differs from its default.
+    """
+    for name in task.train_options.model_dump(include=set(task.loss_options), exclude_defaults=True):
+        raise ConfigError(
+            f"{config.model_name} is fitted without steps, by another loss, and has no training.task.{name}; "
+            "leave it out"
+        )
+
+
 _LEARNERS = {
     "torch": "graphbench.training.learners.torch_learner:TorchLearner",
     "search": "graphbench.training.learners.search:SearchLearner",
