@@ -105,7 +105,8 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "Names",
         "Eight digits behind a name, as in gin [9d722af7], tell two configurations of that name apart. The digits are "
-        "a hash of the settings: the same settings have the same digits on every page.",
+        "a hash of the settings: the same settings have the same digits on every page. Where models of one name start "
+        "from different weights, the name says from which dataset these are.",
     ),
     (
         "All splits",

@@ -11,8 +11,8 @@ A class holds every model that keeps its limit, so a model of a tighter class st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphbench.records.published import largest_printed_budget, printed_models, published
 
@@ -72,9 +72,20 @@ def core_seconds(record: RunRecord) -> float | None:
     return None if cores is None else _with_start(record.wall_seconds * float(cores), record)
 
 
+def started_from(record: RunRecord) -> str | None:
+    """Return what the weights that a model starts from are called: ``circuits/converters_5/gin``; None without any."""
+    start = _start(record)
+    return None if start is None else str(start.get("source"))
+
+
+def _start(record: RunRecord) -> Mapping[str, Any] | None:
+    start: Mapping[str, Any] | None = record.config.get("training", {}).get("start")
+    return start
+
+
 def _with_start(seconds: float | None, record: RunRecord) -> float | None:
     """Return processor seconds with those of the weights that a model starts from; None where they are unknown."""
-    start = record.config.get("training", {}).get("start") if record.config else None
+    start = _start(record)
     if start is None or seconds is None:
         return seconds
     before = start.get("core_seconds")

@@ -31,6 +31,25 @@ def test_labels_name_protocols_and_tell_configurations_apart():
     assert set(labels) == {"mpnn", "mpnn (canonical)", "mpnn (multi_size)", *gats}
 
 
+def test_labels_say_from_which_weights_runs_started_where_these_differ():
+    def begun(source, steps=100, **changes):
+        config = {"training": {"steps": steps, "start": source and {"source": source, "weights": source}}}
+        return make_record(dataset="clrs/bfs", model="mpnn", protocol="fine_tuned", config=config, **changes)
+
+    records = [begun("clrs/dfs/mpnn"), begun("clrs/dfs/mpnn", seed=1), begun("clrs/dijkstra/gat"), begun(None)]
+    names = ["mpnn (fine_tuned), from clrs/dfs", "mpnn (fine_tuned), from clrs/dijkstra/gat", "mpnn (fine_tuned)"]
+    for across in (False, True):
+        results = aggregate(records)
+        labels = Labels(results, across=across)
+        assert sorted(labels[runs] for runs in results) == sorted(names)
+        results = aggregate(records[:2])
+        assert [Labels(results, across=across)[runs] for runs in results] == ["mpnn (fine_tuned)"]
+    results = aggregate([*records, begun("clrs/dfs/mpnn", steps=200)])
+    labels = Labels(results)
+    assert len({labels[runs] for runs in results}) == len(results) == 4
+    assert sum(labels[runs].startswith("mpnn (fine_tuned), from clrs/dfs [") for runs in results) == 2
+
+
 def test_labels_across_datasets_are_those_of_the_setup():
     first, second = clrs("clrs/bfs"), clrs("clrs/dfs")
     assert first.config_hash != second.config_hash and first.setup_hash == second.setup_hash
