@@ -147,13 +147,17 @@ def default_model(domain: str) -> str:
     Raises:
         UnknownModel: If the domain has no configuration.
     """
-    names = [name.split("/")[1] for name in list_configs(domain)] or list(
-        data_files_for("baselines", domain, NOT_MODELS)
-    )
+    names = models_for(domain)
     if not names:
         raise UnknownModel(f"there is no model configuration for {domain!r}; give the path of a .yaml file")
     marked = [name for name in names if _read(_config_path(domain, name)).get("default")]
     return marked[0] if marked else "gin" if "gin" in names else names[0]
+
+
+def models_for(domain: str) -> list[str]:
+    """Return the names of a domain's model configurations, or of those for any domain where it has none, sorted."""
+    names = [name.split("/")[1] for name in list_configs(domain)]
+    return names or list(data_files_for("baselines", domain, NOT_MODELS))
 
 
 def list_configs(domain: str | None = None) -> list[str]:

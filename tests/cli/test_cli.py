@@ -64,6 +64,10 @@ def test_info_shows_card_and_published_numbers(tmp_path):
     assert "algoreas/mst_easy" in text and "weight" in text and "0.6906" in text and "deviation" in text
     content = json.loads(run("info", "mst_easy", "--json", root=tmp_path).stdout)
     assert content["splits"]["train"]["count"] == 1_000_000
+    (models,) = (line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("models "))
+    assert models.startswith("gin (default), ")
+    assert sorted(models.replace(" (default)", "").split(", ")) == content["models"]
+    assert {"gin", "gt", "random_forest"} < set(content["models"])
 
 
 def test_generate_json_reports_files_and_is_repeatable(tmp_path):
