@@ -21,12 +21,10 @@ from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.cuts import CutDecoder
 from graphbench.models.decoders import ClassMeans, Decoder, EdgeReadout, PairDecoder
 from graphbench.models.encoders import (
-    LOG_DEGREE,
+    DegreeEncoder,
     GraphSize,
     InputEncoder,
-    ScalarEncoder,
     feature_values,
-    log_degrees,
 )
 from graphbench.models.graphs import EXTENT, Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
@@ -99,7 +97,7 @@ class Model(TaskModel):
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
-        self.degrees = ScalarEncoder(LOG_DEGREE, config.hidden) if config.degrees else None
+        self.degrees = DegreeEncoder(config.hidden, both=config.degrees == "both") if config.degrees else None
         self.sizes = GraphSize(config.hidden) if config.graph_size else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
@@ -144,7 +142,7 @@ class Model(TaskModel):
         copies = self.encoder.shared_edges(batch, layout) if self._shares_edges(used) else 1
         nodes, edges = self.encoder(batch, layout, copies=copies)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
-        nodes = nodes if self.degrees is None else nodes + self.degrees(log_degrees(layout)).float()
+        nodes = nodes if self.degrees is None else nodes + self.degrees.of(layout).float()
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
@@ -270,7 +268,7 @@ class Model(TaskModel):
         if self.sums_nodes:
             _warn_of_one_size(Layout.of(batch, self.directed).sizes)
         if self.degrees is not None:
-            self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
+            self.degrees.fit(Layout.of(batch, self.directed))
         if self.sizes is not None:
             self.sizes.fit(Layout.of(batch, self.directed))
         for decoder in self.decoders:
@@ -434,6 +432,8 @@ def context_of(
         raise ConfigError("pair_scores is set, but the task asks for no links; set it to false")
     if config.inverse_edges and not directed:
         raise ConfigError("inverse_edges is set, but the graphs are undirected; set it to false")
+    if config.degrees == "both" and not directed:
+        raise ConfigError("degrees is 'both', but the graphs are undirected, so nodes have one degree; set it to true")
     if config.pooling == "cls" and not processor.supports_graph_token:
         raise ConfigError(f"processor {config.processor!r} has no graph token; set pooling to auto, mean or sum")
     if config.graph_size and (config.pooling == "sum" or config.readout not in ("pooled", "query")):

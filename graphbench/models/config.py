@@ -67,7 +67,8 @@ class ModelConfig(ArchitectureConfig):
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.
         input_network: Whether a residual feed-forward network stands between the encoder and the processor.
-        degrees: Whether the degree of a node is an input (out-degree in directed graphs).
+        degrees: Whether the degree of a node is an input. In directed graphs, true is the number of outgoing arcs, and
+            ``both`` are the numbers of outgoing and of incoming arcs.
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
         pooling: How graph-level outputs read the nodes. ``mean``: from the mean of the nodes. ``cls``: from a graph
             token. ``sum``: every node has an output, and the graph's output is their sum, which can grow with the
@@ -107,7 +108,7 @@ class ModelConfig(ArchitectureConfig):
     activation: Literal["gelu", "relu"] = "gelu"
     positional: PositionalConfig = PositionalConfig()
     input_network: bool = True
-    degrees: bool = False
+    degrees: bool | Literal["both"] = False
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls", "classes"] = "auto"
     pooled_by: str = ""

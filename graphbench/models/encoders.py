@@ -75,13 +75,29 @@ class ScalarEncoder(nn.Module):
         return embedded
 
 
-LOG_DEGREE = Feature("log_degree", Stage.INPUT, Location.NODE, Kind.SCALAR)
-"""The logarithm of one more than a node's degree, which models may read as a scalar."""
+class DegreeEncoder(ScalarEncoder):
+    """The embedding of the logarithm of one more than a node's degree.
 
+    With ``both`` of its degrees in a directed graph: the numbers of outgoing and of incoming arcs.
+    """
 
-def log_degrees(layout: Layout) -> Tensor:
-    """Return the values of :data:`LOG_DEGREE`, float64 [N]."""
-    return torch.log1p(layout.degrees.double())
+    def __init__(self, hidden: int, *, both: bool = False) -> None:
+        width = 2 if both else 1
+        super().__init__(Feature("log_degree", Stage.INPUT, Location.NODE, Kind.SCALAR, width=width), hidden)
+        self.both = both
+
+    def fit(self, layout: Layout) -> None:
+        """Estimate mean and deviation of the values."""
+        self.scale.fit(self._values(layout))
+
+    def of(self, layout: Layout) -> Tensor:
+        """Return the embeddings of the nodes, [N, d]."""
+        embedded: Tensor = self(self._values(layout))
+        return embedded
+
+    def _values(self, layout: Layout) -> Tensor:
+        degrees = layout.both_degrees if self.both else layout.degrees.unsqueeze(1)
+        return torch.log1p(degrees.double())
 
 
 LOG_SIZE = Feature("log_size", Stage.INPUT, Location.GRAPH, Kind.SCALAR, width=2)

@@ -22,7 +22,7 @@ EXTENT = "graph_extent"
 """Attribute of a prepared batch: the :class:`Extent` of its graphs."""
 
 WHOLE_DEGREES = "whole_degrees"
-"""Attribute of a part of a graph: int64 [N], the degrees of its nodes in the whole graph."""
+"""Attribute of a part of a graph: int64 [N, 2], the outgoing and the incoming arcs of its nodes in the whole graph."""
 
 _CACHED = "_graphbench_layout"  # attribute of a batch
 
@@ -64,8 +64,8 @@ class Layout:
         num_graphs: B.
         directed: Whether each column of ``edge_index`` is a separate arc.
         given_extent: The sizes of the graphs, where the batch says them.
-        given_degrees: int64 [N], the degrees of the nodes in the graph that the batch is a part of, where the batch
-            says them (``whole_degrees``).
+        given_degrees: int64 [N, 2], the outgoing and the incoming arcs of the nodes in the graph that the batch is a
+            part of, where the batch says them (``whole_degrees``).
     """
 
     edge_index: Tensor
@@ -114,7 +114,7 @@ class Layout:
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
             require_nodes(edge_index, graph.numel())
         degrees = getattr(batch, WHOLE_DEGREES, None)
-        if degrees is not None and degrees.shape != graph.shape:
+        if degrees is not None and degrees.shape != (graph.numel(), 2):
             raise ArgumentError(
                 f"{WHOLE_DEGREES} has the shape {tuple(degrees.shape)}, and the batch has {graph.numel()} nodes"
             )
@@ -177,8 +177,15 @@ class Layout:
         Of a part of a graph that says them, the degrees in the whole graph.
         """
         if self.given_degrees is not None:
-            return self.given_degrees
+            return self.given_degrees[:, 0]
         return occurrences(self.edge_index[0], self.num_nodes)
+
+    @property
+    def both_degrees(self) -> Tensor:
+        """int64 [N, 2], :attr:`degrees` and the number of arcs that point at each node, of parts in the whole graph."""
+        if self.given_degrees is not None:
+            return self.given_degrees
+        return torch.stack([self.degrees, self.in_degrees], dim=1)
 
     @property
     def edges(self) -> Tensor:

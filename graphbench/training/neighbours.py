@@ -186,7 +186,7 @@ class NeighbourBatches:
         edges = np.asarray(flat.edges[self._rows[Location.EDGE]])
         self._senders = np.ascontiguousarray(edges[:, 0], np.int32)
         self.nodes = self._rows[Location.NODE].stop - self._rows[Location.NODE].start
-        self._degrees = np.bincount(self._senders, minlength=self.nodes)
+        self._degrees = np.stack([np.bincount(ends, minlength=self.nodes) for ends in edges.T], axis=1)
         self._ptr, self._arcs = incoming(self._senders, np.ascontiguousarray(edges[:, 1], np.int32), self.nodes)
         self._place = np.full(self.nodes, -1, np.int32)
 
@@ -226,7 +226,7 @@ class NeighbourBatches:
         Returns:
             A PyG batch of one graph. ``seeds`` is the number of chosen nodes, which are the first ones; outputs have
             rows of these alone, and inputs of all nodes; ``nodes`` int64 has the numbers of all nodes in the graph, and
-            ``whole_degrees`` int64 how many arcs leave each of them in the graph.
+            ``whole_degrees`` int64 ``[N, 2]`` how many arcs leave each of them, and arrive there, in the graph.
         """
         import torch
 

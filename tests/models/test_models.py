@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from graphbench.catalog.features import parse_features
 from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.models.build import ModelConfig, build_model, count_parameters
+from graphbench.models.encoders import DegreeEncoder
 from graphbench.models.graphs import Layout
 from graphbench.models.losses import loss
 
@@ -287,6 +288,21 @@ def test_degrees_are_what_networkx_counts_and_the_model_sees_them() -> None:
     assert torch.equal((answer[:, None] - answer).abs() < 1e-6, layout.degrees[:, None] == layout.degrees)
     blind = small_model("mlp", "max_clique", positional={"type": "none"}).eval()(batch)["in_clique"]
     assert blind.std() < 1e-6
+
+
+def test_both_degrees_of_directed_graphs_are_read() -> None:
+    batch = random_batch("topological_sort")
+    graph = nx.DiGraph(batch.edge_index.t().tolist())
+    graph.add_nodes_from(range(batch.num_nodes))
+    expected = [[graph.out_degree[node], graph.in_degree[node]] for node in range(batch.num_nodes)]
+    assert Layout.of(batch, directed=True).both_degrees.tolist() == expected
+    encoder = DegreeEncoder(8, both=True)
+    encoder.fit(Layout.of(batch, directed=True))
+    rows = encoder.of(Layout.of(batch, directed=True))
+    same = torch.tensor([[one == other for other in expected] for one in expected])
+    assert torch.equal((rows[:, None] - rows).abs().amax(2) < 1e-6, same) and not same.all()
+    with pytest.raises(ConfigError, match="degrees is 'both', but the graphs are undirected"):
+        small_model("gin", "mst", degrees="both")
 
 
 @pytest.mark.parametrize("processor", ["gin", "gt", "pairs"])

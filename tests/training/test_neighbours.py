@@ -96,7 +96,7 @@ def test_rows_are_those_of_the_whole_graph(data, whole):
     torch.testing.assert_close(batch.y, whole.y[20:40])
 
 
-@pytest.mark.parametrize("degrees", [False, True])
+@pytest.mark.parametrize("degrees", [False, True, "both"])
 def test_the_model_learns_the_chosen_nodes_and_is_exact_with_all_arcs(data, whole, degrees):
     card = data.card
     torch.manual_seed(0)
@@ -117,7 +117,10 @@ def test_the_model_learns_the_chosen_nodes_and_is_exact_with_all_arcs(data, whol
 
 def test_degrees_are_those_of_the_whole_graph(data, whole):
     batch = NeighbourBatches(data.train, NeighbourSettings(nodes=30, per_hop=(2,))).batch(np.arange(30))
-    assert torch.equal(Layout.of(batch, directed=True).degrees, Layout.of(whole, directed=True).degrees[batch.nodes])
+    part, layout = Layout.of(batch, directed=True), Layout.of(whole, directed=True)
+    assert torch.equal(part.degrees, layout.degrees[batch.nodes])
+    assert torch.equal(part.both_degrees, torch.stack([layout.degrees, layout.in_degrees], 1)[batch.nodes])
+    assert not torch.equal(part.both_degrees[:, 1], part.in_degrees)
 
 
 @pytest.mark.parametrize(
