@@ -22,7 +22,7 @@ from graphbench.core.words import fact_text, human_bytes, human_number
 from graphbench.data.components.domain import rules_of
 from graphbench.data.store.layout import Manifest
 from graphbench.evaluation.references import measured_references
-from graphbench.training.config import default_model, models_for
+from graphbench.training.config import models_for
 
 if TYPE_CHECKING:
     from graphbench.leaderboard.best import BestScore
@@ -157,7 +157,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
         content = {**c.model_dump(mode="json"), "data_seed": c.data_seed}
         content["files"] = files
         content["published"] = [p.model_dump(mode="json") for p in numbers]
-        content["models"] = models_for(c.domain)
+        content["models"] = models_for(c)
         content["weights"] = [{"model": f.facts.model, "seed": f.facts.seed, "file": str(f.path)} for f in _weights(c)]
         print_json(content)
         return
@@ -252,13 +252,9 @@ def _of_samples(count: int | None) -> str:
 
 
 def _model_facts(c: Card) -> list[tuple[str, str]]:
-    """Return the model configurations of the dataset's domain, the one that is trained by default first."""
-    names = models_for(c.domain)
-    if not names:
-        return []
-    default = default_model(c.domain)
-    others = [name for name in names if name != default]
-    return [("models", ", ".join([f"{default} (default)", *others]))]
+    """Return the configurations whose models can serve the dataset, the one that is trained by default first."""
+    default, *others = models_for(c) or [""]
+    return [("models", ", ".join([f"{default} (default)", *others]))] if default else []
 
 
 def _weights_facts(c: Card) -> list[tuple[str, str]]:

@@ -183,8 +183,9 @@ def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) ->
                 sum(loser is not None and loser.best == 2 for loser in (pair_ranks[j] for pair_ranks in ranks))
                 for j in (1, 0)
             )
+            untested = sum(pair_ranks[0] is None for pair_ranks in ranks)
             if both:
-                pairs.append(Pair(first.model, second.model, len(both), better, worse))
+                pairs.append(Pair(first.model, second.model, len(both), better, worse, untested))
     return tuple(pairs)
 
 

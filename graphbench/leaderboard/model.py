@@ -302,6 +302,7 @@ class Pair:
         shared: Number of datasets that both have.
         better: Number of shared datasets on which the first is better, and a test separates the two.
         worse: Number of shared datasets on which the second is better, and a test separates the two.
+        untested: Number of shared datasets on which no test can compare the two, such as runs with other seeds.
     """
 
     first: str
@@ -309,6 +310,12 @@ class Pair:
     shared: int
     better: int
     worse: int
+    untested: int = 0
+
+    @property
+    def tied(self) -> int:
+        """Number of shared datasets on which a test does not separate the two."""
+        return self.shared - self.better - self.worse - self.untested
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ RULES: tuple[tuple[str, str], ...] = (
         "Only models with a score on every dataset of a group are ranked in it, among each other; on a dataset each "
         "has the middle of its range of ranks. Others with at least half of the datasets are listed with their "
         f"number. Each two of the {MOST_COMPARED} models with the most datasets are compared on the datasets that both "
-        "have, by the same tests at 5 % a dataset, without correction over datasets.",
+        "have, by the same tests at 5 % a dataset, without correction over datasets. Datasets on which no test "
+        "compares them are not counted.",
     ),
     (
         "Models",

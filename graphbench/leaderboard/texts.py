@@ -14,6 +14,7 @@ from graphbench.reports.tables import bytes_text, metric_head, number, parameter
 _DIGITS = 8  # of hashes
 _LEAST_P = 0.001
 _MOST_SEEDS = 5
+_UNTESTED = "untested"
 _UNRANKED = {
     "seeds": "needs runs with the seeds 0, 1 and 2",
     "bootstrap": "its records have no bootstrap replicates",
@@ -329,13 +330,16 @@ def missing_text(row: GroupRow) -> str:
 def pair_grid(group: Group) -> Grid | None:
     """Return the models of a group against each other; None where no two share a dataset.
 
-    A cell reads ``better/tied/worse``, of the row's model on the datasets that both have.
+    A cell reads ``better/tied/worse``, of the row's model on the datasets of both on which a test compares them, and
+    ``untested`` where there are none.
     """
     cells: dict[tuple[str, str], str] = {}
     for pair in group.pairs:
-        tied = pair.shared - pair.better - pair.worse
-        cells[pair.first, pair.second] = f"{pair.better}/{tied}/{pair.worse}"
-        cells[pair.second, pair.first] = f"{pair.worse}/{tied}/{pair.better}"
+        for one, other, better, worse in (
+            (pair.first, pair.second, pair.better, pair.worse),
+            (pair.second, pair.first, pair.worse, pair.better),
+        ):
+            cells[one, other] = _UNTESTED if pair.untested == pair.shared else f"{better}/{pair.tied}/{worse}"
     names = [row.model for row in group.rows if any(row.model in pair for pair in cells)]
     if not names:
         return None

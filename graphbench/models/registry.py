@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from graphbench.catalog.features import Kind, Stage, select
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError, PluginError, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
+from graphbench.data.components.domain import find
 from graphbench.models.builder.config import BuilderModelConfig, SpellerModelConfig
 from graphbench.models.config import ModelConfig
 from graphbench.models.epistemic.config import EpistemicModelConfig
@@ -24,6 +25,7 @@ from graphbench.models.tabular.config import SelectorModelConfig, TabularModelCo
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.models.base import TaskFeatures, TaskModel
 
 DEFAULT_KIND = "graph"
@@ -32,6 +34,34 @@ _BYTES_PER_NUMBER = 4
 
 def _unchanged(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[str, Iterable[Any]]) -> Any:
     return config
+
+
+def _outputs(card: Card) -> list[Feature]:
+    return list(select(card.features, Stage.OUTPUT))
+
+
+def _predicts(config: Any, card: Card) -> bool:
+    """Return whether a dataset asks for values, not for structures, whose references are texts."""
+    return any(feature.kind is not Kind.TEXT for feature in _outputs(card))
+
+
+def _generates(config: Any, card: Card) -> bool:
+    """Return whether a dataset asks for structures alone."""
+    return all(feature.kind is Kind.TEXT for feature in _outputs(card))
+
+
+def _solves(config: Any, card: Card) -> bool:
+    return "problem" in card.task.options
+
+
+def _searches(config: SearchModelConfig, card: Card) -> bool:
+    return _solves(config, card) and config.method in find("problem", card.task.options["problem"]).searches
+
+
+def _selects(config: Any, card: Card) -> bool:
+    """Return whether a dataset asks for several numbers of a graph, such as the run times of solvers."""
+    outputs = _outputs(card)
+    return len(outputs) > 1 and all((f.location, f.kind) == (Location.GRAPH, Kind.SCALAR) for f in outputs)
 
 
 @dataclass(frozen=True)
@@ -47,6 +77,8 @@ class Architecture:
             ``module:Class`` of another ``LearnerClass``.
         has_steps: Whether the models are trained in optimizer steps, which are then the budget of a search. The budget
             of other models is the number of training samples.
+        serves: Takes a configuration and a card, and returns whether the models can serve the dataset, as far as can be
+            told without torch; ``build`` has the last word.
         complete: Returns the configuration completed with values from the training data, for example a vocabulary. It
             takes the tasks and, by task id, batches of the training split. A completed configuration does not change.
     """
@@ -57,6 +89,12 @@ class Architecture:
     complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _unchanged
     learner: str = "torch"
     has_steps: bool = True
+    serves: Callable[[Any, Card], bool] = _predicts
+
+    @property
+    def completes(self) -> bool:
+        """Whether configurations are completed with values from the training data."""
+        return self.complete is not _unchanged
 
 
 _ARCHITECTURES: Registry[Architecture] = Registry("kind of model", UnknownModel)
@@ -236,9 +274,13 @@ register_architecture(Architecture("trajectory", TrajectoryModelConfig, _traject
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
 register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic))
-register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise))
-register_architecture(Architecture("builder", BuilderModelConfig, _builder))
-register_architecture(Architecture("speller", SpellerModelConfig, _speller))
-register_architecture(Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False))
+register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise, serves=_solves))
+register_architecture(Architecture("builder", BuilderModelConfig, _builder, serves=_generates))
+register_architecture(Architecture("speller", SpellerModelConfig, _speller, serves=_generates))
+register_architecture(
+    Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False, serves=_searches)
+)
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
-register_architecture(Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False))
+register_architecture(
+    Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False, serves=_selects)
+)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
 
@@ -21,6 +21,9 @@ from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture,
 from graphbench.records.earlier_names import config_for_digests, config_in_current_names
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
 from graphbench.training.settings import TrainingConfig
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
 
 Overrides = Mapping[str, Any] | Sequence[str]
 
@@ -147,15 +150,31 @@ def default_model(domain: str) -> str:
     Raises:
         UnknownModel: If the domain has no configuration.
     """
-    names = models_for(domain)
+    names = _names_for(domain)
     if not names:
         raise UnknownModel(f"there is no model configuration for {domain!r}; give the path of a .yaml file")
     marked = [name for name in names if _read(_config_path(domain, name)).get("default")]
     return marked[0] if marked else "gin" if "gin" in names else names[0]
 
 
-def models_for(domain: str) -> list[str]:
-    """Return the names of a domain's model configurations, or of those for any domain where it has none, sorted."""
+def models_for(card: Card) -> list[str]:
+    """Return the configurations of a dataset's domain whose models can serve it, the default first, the others sorted.
+
+    The default is :func:`default_model`, or the first one that can serve where this one cannot. Files with an error are
+    left out.
+    """
+    names = []
+    for name in _names_for(card.domain):
+        try:
+            config = load_config(card.address, name, family=card.family)
+        except (ConfigError, UnknownModel):
+            continue
+        if architecture(config.kind).serves(config.model, card):
+            names.append(name)
+    return sorted(names, key=lambda name: name != default_model(card.domain))
+
+
+def _names_for(domain: str) -> list[str]:
     names = [name.split("/")[1] for name in list_configs(domain)]
     return names or list(data_files_for("baselines", domain, NOT_MODELS))
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
+
 from graphbench.catalog.names import Selector
 from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.core.files import write_json
@@ -22,13 +24,14 @@ from graphbench.records.record import RunRecord
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.augmentation import augmentations_of
-from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
+from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config, models_for
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.distributed import World, join_world, seeded_generators, world_size
 from graphbench.training.folders import CONFIG, default_output, locked, record_path, require_folder
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class, require_no_loss, require_no_steps
+from graphbench.training.learners.torch_learner import build_model
 from graphbench.training.neighbours import require_all_arcs
 from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
@@ -155,6 +158,7 @@ def train(
     first = next(iter(cards.values()))
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
     family = first.family if len(cards) == 1 else None
+    model = next(iter(models_for(first)), None) if model is None else model
     config = load_config(first.address, model, family=family, data_seed=first.data_seed, **options)
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
@@ -225,6 +229,8 @@ def execute(
     config, tasks, folder = plan.config, plan.tasks, plan.folder
     require_all_arcs(config)
     require_folder(folder)
+    if data is None:
+        _require_model(config, plan.cards)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
         for id_, card in plan.cards.items():
@@ -246,6 +252,16 @@ def execute(
         finally:
             board.close()
         return _finish(context, learner, plan.scored, shown)
+
+
+def _require_model(config: RunConfig, cards: Mapping[str, Card]) -> None:
+    """Build the model once before data are generated, so that a configuration that does not fit is refused first.
+
+    Models whose configuration is completed from training data are left out.
+    """
+    if not architecture(config.kind).completes:
+        with torch.random.fork_rng(devices=()):
+            build_model(config, dict(cards))
 
 
 def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Task]:

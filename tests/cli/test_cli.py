@@ -66,8 +66,16 @@ def test_info_shows_card_and_published_numbers(tmp_path):
     assert content["splits"]["train"]["count"] == 1_000_000
     (models,) = (line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("models "))
     assert models.startswith("gin (default), ")
-    assert sorted(models.replace(" (default)", "").split(", ")) == content["models"]
+    assert models.replace(" (default)", "").split(", ") == content["models"]
     assert {"gin", "gt", "random_forest"} < set(content["models"])
+    served = {
+        dataset: json.loads(run("info", dataset, "--json", root=tmp_path).stdout)["models"]
+        for dataset in ("co/rb_small:mis", "co/rb_small:coloring", "co/rb_small:mis_size", "circuits/design_5")
+    }
+    assert "langevin" in served["co/rb_small:mis"] and "dsatur" not in served["co/rb_small:mis"]
+    assert "dsatur" in served["co/rb_small:coloring"] and "langevin" not in served["co/rb_small:coloring"]
+    assert not {"greedy_rule", "stepwise"} & set(served["co/rb_small:mis_size"])
+    assert served["circuits/design_5"] == ["proposer"]
 
 
 def test_generate_json_reports_files_and_is_repeatable(tmp_path):

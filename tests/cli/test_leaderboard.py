@@ -67,6 +67,20 @@ def test_the_table_has_the_primary_metric_on_test(run, folder, monkeypatch):
     assert "4 rows; --csv and --json print all columns" in out
 
 
+def test_rows_that_differ_in_protocol_or_configuration_have_different_names(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    configs = [{"model": {"processor": "gin", "hidden": width}, "training": {"steps": 100}} for width in (8, 16)]
+    first, second = (make_record(dataset=MST, dataset_version=1, config=config) for config in configs)
+    save_record(first, tmp_path)
+    assert [row[1] for row in table(run("results", "--records", tmp_path)[1])] == ["gin"]
+    save_record(second, tmp_path)
+    save_record(first.model_copy(update={"protocol": "other", "seed": 1}), tmp_path)
+    save_record(make_record(dataset=MST, dataset_version=1, model="gt"), tmp_path)
+    rows = run("results", "--records", tmp_path)[1].partition("\n\n")[0].splitlines()[1:]
+    names = sorted(row.removeprefix(MST).partition(" test ")[0].strip() for row in rows)
+    assert names == sorted([f"gin [{first.config_hash}]", f"gin [{second.config_hash}]", "gin (other)", "gt"])
+
+
 def test_filters_and_order(run, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     _, out, _ = run("results", "mst_easy", "--records", folder, "--sort", "value", "--reverse")

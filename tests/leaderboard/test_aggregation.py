@@ -109,11 +109,18 @@ def test_mean_ranks_are_of_complete_models_alone():
 def test_pairs_count_what_tests_separate_on_shared_datasets():
     records = runs("a", mst=0.9, bridges=0.9) + runs("b", mst=0.8, bridges=0.95) + runs("c", mst=0.901)
     one_seed = runs("d", (0,), mst=0.1)
-    pairs = {frozenset((p.first, p.second)): p for p in group(records + one_seed, "algoreas").pairs}
+    algoreas = group(records + one_seed, "algoreas")
+    pairs = {frozenset((p.first, p.second)): p for p in algoreas.pairs}
     found = pairs[frozenset("ab")]
-    assert (found.shared, found.better, found.worse) == (2, 1, 1)
+    assert (found.shared, found.better, found.worse, found.untested, found.tied) == (2, 1, 1, 0, 0)
+    found = pairs[frozenset("ac")]
+    assert (found.shared, found.better, found.worse, found.untested, found.tied) == (1, 0, 0, 0, 1)
     found = pairs[frozenset("ad")]
-    assert (found.shared, found.better, found.worse) == (1, 0, 0)
+    assert (found.shared, found.better, found.worse, found.untested, found.tied) == (1, 0, 0, 1, 0)
+    grid = texts.pair_grid(algoreas)
+    cells = {(row[0], name): cell for row in grid.rows for name, cell in zip(grid.heads[1:], row[1:], strict=True)}
+    assert cells["a", "b"] == cells["b", "a"] == "1/0/1"
+    assert cells["a", "c"] == "0/1/0" and cells["d", "a"] == cells["a", "d"] == "untested"
 
 
 def test_a_model_that_is_alone_is_not_ranked():

@@ -12,6 +12,7 @@ from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.loader import Loader
 from graphbench.models.losses import losses
 from graphbench.models.surrogates import independent_set_loss
+from graphbench.records.record import is_deterministic
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve.evaluator import SolutionEvaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, write_run_predictions
@@ -185,6 +186,28 @@ def test_a_search_is_scored_and_recorded_as_untrained(options, tmp_path):
         train(**{**options, "model": model, "output": tmp_path / "other"}, overrides={"training.lr": 0.1})
     with pytest.raises(ConfigError, match=r"no search 'tabu'; it has greedy, annealing, langevin, solver"):
         train(**{**options, "model": model, "output": tmp_path / "other"}, overrides={"model.method": "tabu"})
+
+
+def test_rules_are_deterministic_and_searches_with_random_numbers_are_not(options, tmp_path):
+    for method, deterministic in (("greedy", True), ("annealing", False), ("solver", False)):
+        model = config_at(tmp_path / f"{method}.yaml", f"model: {{kind: search, method: {method}}}")
+        record = train(**{**options, "model": model, "output": tmp_path / method}).record
+        assert record.deterministic is deterministic and is_deterministic(record) is deterministic
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: {kind: search, method: dsatur}", "dsatur on co/toy:mis: the problem mis has no search 'dsatur'"),
+        ("model: {kind: search, method: greedy, options: {sweeps: 3}}", "the search greedy of mis has no option"),
+        ("model: {kind: graph, processor: gin, readout: marked, layers: 1, hidden: 4}", "readout 'marked' needs an input"),
+    ],
+)
+def test_a_model_that_cannot_serve_the_task_is_refused_before_data_are_made(options, tmp_path, text, message):
+    model, root = config_at(tmp_path / "dsatur.yaml", text), tmp_path / "nothing"
+    with pytest.raises(ConfigError, match=message):
+        train(**{**options, "model": model, "root": root})
+    assert not root.exists()
 
 
 STEPWISE = """

@@ -38,6 +38,7 @@ class Problem:
         fields: Further fields of a batch that :attr:`checked` uses if the batch has them.
         searches: Method -> ``(graphs, seed, **options) -> solution``: searches that learn nothing; the defaults of
             their keyword arguments are the defaults of their options.
+        rules: The searches that draw no random number, so that no seed changes a solution.
         checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;
             int64 ``[2, E]``; and the named fields that the batch has. Raises ``DecodingError`` for graphs on
             which the problem is not defined.
@@ -62,6 +63,7 @@ class Problem:
     surrogate: str | None = None
     fields: tuple[str, ...] = ()
     searches: Mapping[str, Callable[..., NDArray[np.int32]]] = field(default_factory=dict)
+    rules: frozenset[str] = frozenset()
 
     @property
     def short_name(self) -> str:

@@ -14,7 +14,7 @@ from graphbench.domains.co.decoding import check_options, decode_colourings, dec
 from graphbench.domains.co.decoding_checks import clique_sizes, colour_counts, cover_sizes, cut_sizes, set_sizes
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.reductions_to_sets import decode_cliques, decode_vertex_covers
-from graphbench.domains.co.searches import SEARCHES
+from graphbench.domains.co.searches import RULES, SEARCHES
 
 _WEIGHTS = ("edge_weight", "edge_attr", "weight")
 
@@ -68,6 +68,7 @@ def _problem(
         surrogate=surrogate,
         fields=_WEIGHTS,
         searches=SEARCHES[name],
+        rules=RULES & SEARCHES[name].keys(),
     )
 
 

@@ -197,3 +197,6 @@ SEARCHES: Mapping[str, Mapping[str, Search]] = {
     "max_clique": {**{name: search_for_cliques(search) for name, search in _OF_SETS.items()}, "solver": solved_cliques},
 }
 """Name of the problem in the domain -> method -> ``(graphs, seed, **options) -> solution``."""
+
+RULES = frozenset({"greedy", "dsatur"})
+"""The methods that draw no random number."""

@@ -250,5 +250,6 @@ PROBLEMS: Mapping[str, Problem] = {
         surrogate="clauses",
         fields=(IS_CLAUSE, NEGATED),
         searches={"greedy": greedy_assignments, "walksat": walked_assignments, "solver": solved_assignments},
+        rules=frozenset({"greedy", "solver"}),
     )
 }

@@ -28,9 +28,9 @@ class SearchLearner(TorchPredictor):
             raise ConfigError(f"searches run in one process, not {context.world.size}; run without torchrun")
         self.context = context
         (self.run,) = context.runs.values()
-        super().__init__(
-            _built(context.config, {id_: run.card for id_, run in context.runs.items()}), torch.device("cpu")
-        )
+        model = _built(context.config, {id_: run.card for id_, run in context.runs.items()})
+        self.draws_nothing = model.config.method in model.problem.rules
+        super().__init__(model, torch.device("cpu"))
         self.began = datetime.now(UTC).isoformat(timespec="seconds")
 
     def resume(self) -> bool:
@@ -64,7 +64,7 @@ class SearchLearner(TorchPredictor):
             wall_seconds=0.0,
             cpu_seconds=0.0,
             threads=1,
-            deterministic=False,
+            deterministic=self.draws_nothing,
             parameters=0,
             notes=("nothing was trained",),
         )

@@ -73,6 +73,17 @@ def test_solutions_are_feasible_and_do_not_depend_on_the_batch(problem, method):
         np.testing.assert_array_equal(search(joined([graph]), 3), solution[graphs.ptr[g] : graphs.ptr[g + 1]])
 
 
+@pytest.mark.parametrize(("problem", "method"), METHODS)
+def test_rules_are_the_searches_that_do_not_depend_on_the_seed(problem, method):
+    graphs = joined([nx.gnp_random_graph(90, 0.4, seed=seed) for seed in range(4)])
+    search = PROBLEMS[problem].search(method, {})
+    solutions = [search(graphs, seed) for seed in range(4)]
+    same = all(np.array_equal(solution, solutions[0]) for solution in solutions)
+    if method != "solver":  # solvers with a proof may have one answer
+        assert same == (method in PROBLEMS[problem].rules)
+    assert "solver" not in PROBLEMS[problem].rules
+
+
 @pytest.mark.parametrize("problem", ["mis", "max_cut"])
 def test_annealing_beats_the_greedy_rule_and_more_chains_are_never_worse(problem):
     graphs = joined([nx.gnp_random_graph(120, 0.2, seed=seed) for seed in range(6)])
