@@ -302,6 +302,8 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
         measured = c.measured.labels.get(name) if c.measured is not None else None
         means = measured.statistics.get("test", {}) if measured is not None else {}
         means_text = ", ".join(f"{name} {fact_text(*fact)}" for name, fact in means.items())
+        count = measured.statistics_samples.get("test") if measured is not None else None
+        means_text += "" if count is None else f" (mean ± deviation of the first {count:,})"
         rows += [("labels", f"{name}, effort on every graph: {effort}")] if spec.effort else [("labels", name)]
         rows += [("in test", means_text)] if means_text else []
     return rows

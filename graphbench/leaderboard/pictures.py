@@ -101,7 +101,7 @@ def group_figure(group: Group) -> Figure | None:
 
     None for fewer than two models with normalised scores. The figure shows the first models of the group's table.
     """
-    rows = [row for row in group.shown if row.mean_normalised is not None][:_MAX_MODELS]
+    rows = [row for row in group.shown if row.mean_normalised_own is not None][:_MAX_MODELS]
     if len(rows) < 2:
         return None
     ranked = [row for row in rows if row.mean_rank is not None]
