@@ -10,8 +10,7 @@ from task_text import task_cards
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import GraphBenchError
-from graphbench.training.config import list_configs, load_config
+from graphbench.training.config import models_for
 
 TEMPLATES = {  # language -> lines; {quick} is empty for a run with the budget of the configuration
     "command line": (
@@ -77,16 +76,7 @@ def filled(facts: dict[str, Any], address: str, model: str, language: str, *, qu
 
 def _models(card: Card) -> list[str]:
     """Return the configurations that fit the dataset's first task, models for a CPU first."""
-    address, found = task_cards(card)[0].address, []
-    for name in list_configs():
-        domain, _, model = name.partition("/")
-        if domain == card.domain:
-            try:
-                load_config(address, model, family=card.family)
-            except GraphBenchError:
-                continue
-            found.append(model)
-    return sorted(found, key=lambda model: (not model.endswith("_small"), model))
+    return sorted(models_for(task_cards(card)[0]), key=lambda model: (not model.endswith("_small"), model))
 
 
 def _choice(part: str, names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -252,23 +252,23 @@ def warn_of_absent(boards: Sequence[Board], records: Sequence[RunRecord]) -> Non
         typer.secho(f"a table holds the models that were scored on the same samples: {remedy}", err=True, fg="yellow")
 
 
-def _model_names(rows: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], str]:
-    """Return what a row's model is called: with its protocol, and digits of its configuration, where rows differ."""
-    from graphbench.reports.labels import named
+def _labelled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the model of every row is called, as tables of reports call it."""
+    from graphbench.reports.labels import Labels, Named, stored_origin
 
-    protocols: dict[tuple[str, str], set[str | None]] = {}
-    configs: dict[tuple[str, str, str | None], set[str]] = {}
-    for row in rows:
-        protocols.setdefault((row["dataset"], row["model"]), set()).add(row["protocol"])
-        configs.setdefault((row["dataset"], row["model"], row["protocol"]), set()).add(row["config_hash"])
-
-    def name(row: Mapping[str, Any]) -> str:
-        differ = len(protocols[row["dataset"], row["model"]]) > 1
-        digits = len(configs[row["dataset"], row["model"], row["protocol"]]) > 1
-        model = named(row["model"], row["protocol"] if differ else None)
-        return f"{model} [{row['config_hash']}]" if digits else model
-
-    return name
+    facts = [
+        Named(
+            row["dataset"],
+            row["model"],
+            row["protocol"],
+            row["config_hash"],
+            row["config_hash"],
+            stored_origin(row["started_from"]),
+        )
+        for row in rows
+    ]
+    labels = Labels(facts)
+    return [labels[one] for one in facts]
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -281,11 +281,10 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         return
     table = new_table(*_SHOWN, right=("value", "seed", "steps", "graphs"))
     arrows = {True: " \u2191", False: " \u2193", None: ""}
-    model_of = _model_names(rows)
-    for row in rows:
+    for row, model in zip(rows, _labelled(rows), strict=True):
         metric = row["metric"] + arrows[row["higher_is_better"]]
         graphs, steps = ("-" if row[key] is None else f"{row[key]:,}" for key in ("graphs_scored", "steps"))
-        names = (row["dataset"], model_of(row), row["split"], metric)
+        names = (row["dataset"], model, row["split"], metric)
         score, seed = score_text(row["value"]), seed_text(row["seed"], row["data_seed"])
         table.add_row(*names, score, graphs, seed, steps, _BUDGETS[row["small"]])
     print_table(table)

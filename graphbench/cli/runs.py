@@ -32,7 +32,7 @@ def train_seeds(
 
     Args:
         datasets: Id or alias of the dataset; or several, a group or a glob, whose datasets are trained together.
-        model: Name or path of the configuration; None for the domain's default.
+        model: Name or path of the configuration; None for the dataset's default.
         seeds: Seeds, each trained once on every draw; None for the seed in the configuration.
         data_seeds: Draws of the dataset; None for the canonical one.
         output: Folder of the run; with several seeds or draws, of their folders.

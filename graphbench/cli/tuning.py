@@ -159,7 +159,7 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
 
     Args:
         dataset: Id or alias of one dataset.
-        model: Name or path of a configuration; None for the domain's default.
+        model: Name or path of a configuration; None for the dataset's default.
         report: Write the report; the incumbent's file is written in any case.
         settings: As for :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
     """

@@ -36,18 +36,41 @@ def _unchanged(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[
     return config
 
 
+def _unknown(config: Any, card: Card) -> bool:
+    return True
+
+
 def _outputs(card: Card) -> list[Feature]:
     return list(select(card.features, Stage.OUTPUT))
 
 
 def _predicts(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for values, not for structures, whose references are texts."""
-    return any(feature.kind is not Kind.TEXT for feature in _outputs(card))
+    """Return whether a dataset asks for values, and not for texts, which stand for structures too."""
+    return all(feature.kind is not Kind.TEXT for feature in _outputs(card))
+
+
+def _fits_graphs(config: ModelConfig, card: Card) -> bool:
+    """Return whether a dataset has what the settings of a model of graphs ask for."""
+    outputs = _outputs(card)
+    marked = any(f.kind is Kind.MASK_ONE and f.location is Location.NODE for f in select(card.features, Stage.INPUT))
+    asks_of_graphs = any(f.location is Location.GRAPH for f in outputs)
+    return (
+        _predicts(config, card)
+        and (config.readout == "pooled" or (marked and asks_of_graphs))
+        and (not config.pair_scores or any(f.location is Location.PAIR for f in outputs))
+        and (card.directed or not (config.inverse_edges or config.degrees == "both"))
+    )
 
 
 def _generates(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for structures alone."""
+    """Return whether a dataset asks for structures alone, whose references are texts."""
     return all(feature.kind is Kind.TEXT for feature in _outputs(card))
+
+
+def _writes(config: Any, card: Card) -> bool:
+    """Return whether a dataset asks for a text that answers a text."""
+    reads = any(feature.kind is Kind.TEXT for feature in select(card.features, Stage.INPUT))
+    return reads and [feature.kind for feature in _outputs(card)] == [Kind.TEXT]
 
 
 def _solves(config: Any, card: Card) -> bool:
@@ -78,7 +101,7 @@ class Architecture:
         has_steps: Whether the models are trained in optimizer steps, which are then the budget of a search. The budget
             of other models is the number of training samples.
         serves: Takes a configuration and a card, and returns whether the models can serve the dataset, as far as can be
-            told without torch; ``build`` has the last word.
+            told without torch; ``build`` has the last word. Without it nothing is known, and they are taken to.
         complete: Returns the configuration completed with values from the training data, for example a vocabulary. It
             takes the tasks and, by task id, batches of the training split. A completed configuration does not change.
     """
@@ -89,7 +112,7 @@ class Architecture:
     complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _unchanged
     learner: str = "torch"
     has_steps: bool = True
-    serves: Callable[[Any, Card], bool] = _predicts
+    serves: Callable[[Any, Card], bool] = _unknown
 
     @property
     def completes(self) -> bool:
@@ -269,18 +292,20 @@ def _selector(config: SelectorModelConfig, tasks: Mapping[str, TaskFeatures]) ->
     return SelectorModel(config, _only(config.kind, tasks))
 
 
-register_architecture(Architecture("graph", ModelConfig, _graph))
-register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory))
-register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
-register_architecture(Architecture("text", TextModelConfig, _text))
-register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic))
+register_architecture(Architecture("graph", ModelConfig, _graph, serves=_fits_graphs))
+register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory, serves=_predicts))
+register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story, serves=_predicts))
+register_architecture(Architecture("text", TextModelConfig, _text, serves=_writes))
+register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic, serves=_predicts))
 register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise, serves=_solves))
 register_architecture(Architecture("builder", BuilderModelConfig, _builder, serves=_generates))
 register_architecture(Architecture("speller", SpellerModelConfig, _speller, serves=_generates))
 register_architecture(
     Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False, serves=_searches)
 )
-register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
+register_architecture(
+    Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False, serves=_predicts)
+)
 register_architecture(
     Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False, serves=_selects)
 )

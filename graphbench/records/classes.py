@@ -73,14 +73,15 @@ def core_seconds(record: RunRecord) -> float | None:
 
 
 def started_from(record: RunRecord) -> str | None:
-    """Return what the weights that a model starts from are called: ``circuits/converters_5/gin``; None without any."""
+    """Return where the weights come from that a model starts from, as the configuration says; None without any."""
     start = _start(record)
     return None if start is None else str(start.get("source"))
 
 
 def _start(record: RunRecord) -> Mapping[str, Any] | None:
-    start: Mapping[str, Any] | None = record.config.get("training", {}).get("start")
-    return start
+    training = record.config.get("training")
+    start = training.get("start") if isinstance(training, Mapping) else None
+    return start if isinstance(start, Mapping) else None
 
 
 def _with_start(seconds: float | None, record: RunRecord) -> float | None:

@@ -11,6 +11,7 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import ArgumentError, MissingDependency, UnknownDataset
 from graphbench.core.suggestions import did_you_mean, nearest
 from graphbench.evaluation.metrics import METRICS
+from graphbench.records.classes import started_from
 from graphbench.records.files import RecordFolders, matches, stored_records
 from graphbench.records.record import RunRecord
 
@@ -27,6 +28,7 @@ COLUMNS = (
     "seed",
     "data_seed",
     "protocol",
+    "started_from",
     "steps",
     "batch_size",
     "parameters",
@@ -163,6 +165,7 @@ def results(selector: str | Sequence[str] = "*", records: RecordFolders = None, 
 def _rows(path: Path, record: RunRecord) -> list[dict[str, Any]]:
     shared: dict[str, Any] = {name: getattr(record, name) for name in COLUMNS if name in RunRecord.model_fields}
     shared |= {
+        "started_from": started_from(record),
         "budget": record.budget.label,
         "small": record.budget.small,
         "config_hash": record.config_hash,

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator
 
+from graphbench.catalog.names import card as card_of
 from graphbench.catalog.resources import NOT_MODELS, data_files, data_files_for, folder_with, read_yaml
-from graphbench.core.errors import CardError, ConfigError, UnknownModel
+from graphbench.core.errors import CardError, ConfigError, DecodingError, UnknownDataset, UnknownModel
 from graphbench.core.files import parse_json
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest, did_you_mean, nearest
 from graphbench.core.validation import StrictModel, explain, section_below
 from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture, architectures
 from graphbench.records.earlier_names import config_for_digests, config_in_current_names
+from graphbench.tasks.registry import task_of
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
+from graphbench.training.parts import why_not_in_parts
 from graphbench.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
@@ -158,20 +161,46 @@ def default_model(domain: str) -> str:
 
 
 def models_for(card: Card) -> list[str]:
-    """Return the configurations of a dataset's domain whose models can serve it, the default first, the others sorted.
+    """Return the configurations of a dataset's domain whose models can serve it: the default first, the others sorted.
 
-    The default is :func:`default_model`, or the first one that can serve where this one cannot. Files with an error are
-    left out.
+    The default is the one that :func:`load_config` takes. Files with an error are left out.
     """
-    names = []
-    for name in _names_for(card.domain):
-        try:
-            config = load_config(card.address, name, family=card.family)
-        except (ConfigError, UnknownModel):
-            continue
-        if architecture(config.kind).serves(config.model, card):
-            names.append(name)
-    return sorted(names, key=lambda name: name != default_model(card.domain))
+    names = [name for name in _names_for(card.domain) if _serves(name, card)]
+    try:
+        default = _default_for(card)
+    except (ConfigError, UnknownModel):
+        return names
+    return sorted(names, key=lambda name: name != default)
+
+
+def _default_for(card: Card) -> str:
+    """Return the default of the domain, or the first configuration that can serve where the default cannot."""
+    default = default_model(card.domain)
+    if _serves(default, card) is not False:
+        return default
+    return next((name for name in _names_for(card.domain) if _serves(name, card)), default)
+
+
+def _serves(name: str, card: Card) -> bool | None:
+    """Return whether the models of a configuration can serve a dataset; None for a file with an error."""
+    try:
+        config = load_config(card.address, name, family=card.family)
+    except (ConfigError, UnknownModel):
+        return None
+    if config.training.neighbours is not None and why_not_in_parts(card):
+        return False
+    try:
+        task_of(card, config.training.task)
+    except (ConfigError, DecodingError):
+        return False
+    return architecture(config.kind).serves(config.model, card)
+
+
+def _default(dataset: str) -> str:
+    try:
+        return _default_for(card_of(dataset))
+    except UnknownDataset:  # a card that is not in the catalogue
+        return default_model(dataset.split("/")[0])
 
 
 def _names_for(domain: str) -> list[str]:
@@ -221,7 +250,8 @@ def load_config(
     Args:
         dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
         model: Name of a file in ``baselines/<domain>/``, or the path of a user's YAML file; None for the domain's
-            default, see :func:`default_model`.
+            default, see :func:`default_model`, or the first one whose models can serve the dataset where those of the
+            default cannot.
         family: The card family whose overrides apply, e.g. ``mst``.
         steps: Budget in optimizer updates instead of the file's.
         seed: Seed of the run.
@@ -235,7 +265,7 @@ def load_config(
             message names the key.
     """
     domain = dataset.split("/")[0]
-    path = _config_path(domain, model if model is not None else default_model(domain))
+    path = _config_path(domain, model if model is not None else _default(dataset))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
     sections, of_family = (

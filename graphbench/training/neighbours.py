@@ -7,7 +7,7 @@ is reached, a number of incoming arcs is drawn without replacement, hop by hop. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,11 +20,13 @@ from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
 from graphbench.core.rng import below, seed
 from graphbench.data.batches.batching import FlatGraphs, make_batch
+from graphbench.training.parts import why_not_in_parts
 from graphbench.training.settings import NeighbourSettings
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
 
+    from graphbench.catalog.cards import Card
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.training.config import RunConfig
 
@@ -122,14 +124,16 @@ def neighbourhood(
     return reached, np.array(taken), np.array(sources), np.array(targets)
 
 
-def require_all_arcs(config: RunConfig) -> None:
-    """Refuse inputs that a model computes from all arcs of a graph where it is trained on parts of it.
+def require_all_arcs(config: RunConfig, cards: Iterable[Card]) -> None:
+    """Refuse datasets that have no parts, and inputs that a model computes from all arcs, where it is trained on parts.
 
     Raises:
         ConfigError: If there are any.
     """
     if config.training.neighbours is None:
         return
+    for card in cards:
+        require_parts(card)
     positional = getattr(config.model, "positional", None)
     computed = {
         "model.inverse_edges=false": getattr(config.model, "inverse_edges", False),
@@ -145,6 +149,23 @@ def require_all_arcs(config: RunConfig) -> None:
         )
 
 
+def require_parts(card: Card) -> None:
+    """Refuse a dataset that cannot be trained on in parts, as far as its card tells.
+
+    Raises:
+        ConfigError: With the reason.
+    """
+    if reason := why_not_in_parts(card):
+        raise _refusal(reason, card)
+
+
+def _refusal(reason: str, card: Card) -> ConfigError:
+    return ConfigError(
+        f"training.neighbours trains on parts of one large directed graph whose nodes have outputs, but {reason} "
+        f"({card.address}); leave training.neighbours out"
+    )
+
+
 class NeighbourBatches:
     """Batches of some nodes of one large graph, with samples of their neighbourhoods.
 
@@ -158,22 +179,11 @@ class NeighbourBatches:
 
     def __init__(self, dataset: GraphDataset, settings: NeighbourSettings) -> None:
         card = dataset.card
-        outputs = [f for f in card.features if f.stage is Stage.OUTPUT]
-        reasons = {
-            f"its split {dataset.split} has {len(dataset)} graphs": len(dataset) != 1,
-            "its graphs are undirected": not card.directed,
-            "an output is not of nodes": any(f.location is not Location.NODE for f in outputs),
-            "a transform changes it": dataset.is_changed,
-            "its graphs are representations or complete": card.representation is not None
-            or card.complete
-            or card.series is not None,
-        }
-        for reason, holds in reasons.items():
-            if holds:
-                raise ConfigError(
-                    f"training.neighbours trains on parts of one large directed graph whose nodes have outputs, but "
-                    f"{reason} ({card.address}); leave training.neighbours out"
-                )
+        if len(dataset) != 1:
+            raise _refusal(f"its split {dataset.split} has {len(dataset)} graphs", card)
+        if dataset.is_changed:
+            raise _refusal("a transform changes it", card)
+        require_parts(card)
         self.settings = settings
         numbers = dataset.graph_numbers
         graph = 0 if numbers is None else int(numbers[0])

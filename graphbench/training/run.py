@@ -24,7 +24,7 @@ from graphbench.records.record import RunRecord
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.augmentation import augmentations_of
-from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config, models_for
+from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.distributed import World, join_world, seeded_generators, world_size
 from graphbench.training.folders import CONFIG, default_output, locked, record_path, require_folder
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 logger = logging.getLogger(__name__)
+_MODELS = "graphbench.models"  # the loggers of models
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def train(
         dataset: Id or alias of a dataset; a list, group or glob for one model on several; may be left out when ``data``
             is given.
         model: Name of a configuration in ``baselines/<domain>/`` (``gin``, ``gt``, ...), or the path of a YAML file;
-            None for the domain's default, see :func:`graphbench.training.config.load_config`.
+            None for a default, see :func:`graphbench.training.config.load_config`.
         steps: Budget in optimizer updates; None for the configuration's. A smaller budget keeps the warm-up's share.
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
@@ -158,7 +159,6 @@ def train(
     first = next(iter(cards.values()))
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
     family = first.family if len(cards) == 1 else None
-    model = next(iter(models_for(first)), None) if model is None else model
     config = load_config(first.address, model, family=family, data_seed=first.data_seed, **options)
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
@@ -227,10 +227,7 @@ def execute(
         progress: As for :func:`train`.
     """
     config, tasks, folder = plan.config, plan.tasks, plan.folder
-    require_all_arcs(config)
     require_folder(folder)
-    if data is None:
-        _require_model(config, plan.cards)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
         for id_, card in plan.cards.items():
@@ -259,9 +256,15 @@ def _require_model(config: RunConfig, cards: Mapping[str, Card]) -> None:
 
     Models whose configuration is completed from training data are left out.
     """
-    if not architecture(config.kind).completes:
+    if architecture(config.kind).completes:
+        return
+    models, level = logging.getLogger(_MODELS), logging.getLogger(_MODELS).level
+    models.setLevel(logging.ERROR)  # warnings are given when the model is built that is trained
+    try:
         with torch.random.fork_rng(devices=()):
             build_model(config, dict(cards))
+    finally:
+        models.setLevel(level)
 
 
 def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Task]:
@@ -269,7 +272,7 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
 
     Raises:
         ConfigError: If an option of the task, the mixture, an augmentation, a split, the number of processes or a
-            setting that has no meaning without steps is refused.
+            setting that has no meaning without steps is refused, or the model cannot serve the tasks.
     """
     mixture_weights(config.training.mixture, dict.fromkeys(cards, 1))
     if not architecture(config.kind).has_steps:
@@ -290,6 +293,8 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
                 f"models on {task.type} tasks are trained by one process, not {world_size()}; run without torchrun"
             )
         tasks[id_] = task
+    require_all_arcs(config, cards.values())
+    _require_model(config, cards)
     return tasks
 
 

@@ -75,10 +75,17 @@ def test_rows_that_differ_in_protocol_or_configuration_have_different_names(run,
     assert [row[1] for row in table(run("results", "--records", tmp_path)[1])] == ["gin"]
     save_record(second, tmp_path)
     save_record(first.model_copy(update={"protocol": "other", "seed": 1}), tmp_path)
+    for source in ("clrs/bfs/gin", "clrs/dfs/gin", "/home/me/runs/gin-1", "/home/me/runs/gin-2"):
+        training = {"steps": 100, "start": {"source": source}}
+        changes = {"protocol": "fine_tuned", "config": {"training": training}}
+        save_record(make_record(dataset=MST, dataset_version=1, **changes), tmp_path)
     save_record(make_record(dataset=MST, dataset_version=1, model="gt"), tmp_path)
     rows = run("results", "--records", tmp_path)[1].partition("\n\n")[0].splitlines()[1:]
     names = sorted(row.removeprefix(MST).partition(" test ")[0].strip() for row in rows)
-    assert names == sorted([f"gin [{first.config_hash}]", f"gin [{second.config_hash}]", "gin (other)", "gt"])
+    folders = [name for name in names if name.startswith("gin (fine_tuned) [")]  # no folder of a user stands in a table
+    assert len(folders) == 2
+    expected = ["gin (other)", "gin (fine_tuned), from clrs/bfs", "gin (fine_tuned), from clrs/dfs", "gt", *folders]
+    assert names == sorted([f"gin [{first.config_hash}]", f"gin [{second.config_hash}]", *expected])
 
 
 def test_filters_and_order(run, folder, monkeypatch):

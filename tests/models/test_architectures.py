@@ -125,7 +125,7 @@ def test_a_user_can_add_an_architecture() -> None:
     own = Architecture("constant", ConstantConfig, lambda config, tasks: Constant(config))
     register_architecture(own)
     register_architecture(own)  # a plug-in may be loaded twice
-    assert architecture("constant") is own
+    assert architecture("constant") is own and own.serves(ConstantConfig(), card("clrs_text/bfs"))
     assert build_task_model(ConstantConfig(value=2.0), TASKS["algoreas/mst_easy"]).value.item() == 2.0
     with pytest.raises(ValueError, match="'constant' has the configuration ConstantConfig"):
         register_architecture(Architecture("constant_2", ConstantConfig, own.build))

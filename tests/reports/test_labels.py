@@ -47,6 +47,9 @@ def test_labels_say_from_which_weights_runs_started_where_these_differ():
     results = aggregate([*records, begun("clrs/dfs/mpnn", steps=200)])
     labels = Labels(results)
     assert len({labels[runs] for runs in results}) == len(results) == 4
+    for unusable in ("imagenet", {"start": "imagenet"}, {"start": {"source": "../x/gin" * 99}}, {"start": {}}):
+        (runs,) = aggregate([make_record(dataset="clrs/bfs", model="mpnn", config={"training": unusable})])
+        assert Labels([runs, *results])[runs] == "mpnn"
     assert sum(labels[runs].startswith("mpnn (fine_tuned), from clrs/dfs [") for runs in results) == 2
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+import graphbench
 from graphbench.catalog import resources
 from graphbench.core.errors import ConfigError, UnknownModel
-from graphbench.training.config import fingerprint, list_configs, load_config, parse_overrides
+from graphbench.training.config import fingerprint, list_configs, load_config, models_for, parse_overrides
 from graphbench.training.settings import TrainingConfig
 
+CARD = graphbench.card("algoreas/mst_easy")
 FILE = {
     "model": {"processor": "gin", "layers": 6, "hidden": 32, "positional": {"type": "rwse", "k": 16, "hidden": 64}},
     "training": {"steps": 11880, "batch_size": 256, "lr": 1e-4, "warmup": 1000},
@@ -118,6 +120,27 @@ def test_a_smaller_budget_is_no_override(baselines):
 )
 def test_every_domain_has_a_default_model(domain, model):
     assert load_config(f"{domain}/any").model_name == model
+
+
+def test_a_default_that_cannot_serve_a_dataset_gives_way_and_one_with_an_error_does_not(baselines, monkeypatch):
+    card = CARD
+    monkeypatch.setattr("graphbench.training.config.card_of", lambda dataset: card)
+    assert models_for(card) == ["gin", "gt"] and load_config(card.address).model_name == "gin"
+    gin = baselines / "algoreas" / "gin.yaml"
+    text = gin.read_text()
+    gin.write_text(text + "\ndefault: true\n")
+    gt = baselines / "algoreas" / "gt.yaml"
+    gt.write_text("model: {kind: search, method: greedy}\n")
+    assert models_for(card) == ["gin"]
+    gin.write_text("default: true\nmodel: {kind: search, method: greedy}\n")
+    gt.write_text("model: {processor: gt}\ntraining: {steps: 3}\n")
+    assert models_for(card) == ["gt"] and load_config(card.address).model_name == "gt"
+    gin.write_text("default: true\nmodel: {processor: gin, widht: 3}\n")
+    assert models_for(card) == ["gt"]
+    with pytest.raises(ConfigError, match="widht"):
+        load_config(card.address)
+    gin.write_text("[")
+    assert models_for(card) == ["gt"]
 
 
 def test_an_override_cannot_change_the_kind_of_a_model(tmp_path):

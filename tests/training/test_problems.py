@@ -200,7 +200,10 @@ def test_rules_are_deterministic_and_searches_with_random_numbers_are_not(option
     [
         ("model: {kind: search, method: dsatur}", "dsatur on co/toy:mis: the problem mis has no search 'dsatur'"),
         ("model: {kind: search, method: greedy, options: {sweeps: 3}}", "the search greedy of mis has no option"),
-        ("model: {kind: graph, processor: gin, readout: marked, layers: 1, hidden: 4}", "readout 'marked' needs an input"),
+        (
+            "model: {kind: graph, processor: gin, readout: marked, layers: 1, hidden: 4}",
+            "readout 'marked' needs an input",
+        ),
     ],
 )
 def test_a_model_that_cannot_serve_the_task_is_refused_before_data_are_made(options, tmp_path, text, message):

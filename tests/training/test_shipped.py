@@ -6,10 +6,12 @@ import pytest
 
 import graphbench
 from graphbench.catalog.resources import ANY_DOMAIN
+from graphbench.core.errors import ConfigError
 from graphbench.models.registry import architecture
 from graphbench.tasks.registry import task_of
-from graphbench.training.config import list_configs, load_config
+from graphbench.training.config import list_configs, load_config, models_for
 from graphbench.training.evaluate import evaluate_run, write_run_predictions
+from graphbench.training.run import checked_tasks
 
 NAMES = list_configs()
 
@@ -23,6 +25,44 @@ def test_every_configuration_is_valid_for_every_dataset_of_its_domain(name):
         has_steps = architecture(config.kind).has_steps
         assert config.reference_steps == (config.training.steps if has_steps else 0)
         assert config.is_small == model.endswith("_small")
+
+
+SERVED = (
+    "algoreas/flow_easy",
+    "algoreas/max_clique_easy",
+    "algoreas/mst_easy",
+    "chip_design/aig",
+    "circuits/converters_5:both",
+    "circuits/design_5",
+    "clrs/bfs",
+    "clrs_text/minimum",
+    "clutrr/gen_23",
+    "co/rb_small:coloring",
+    "co/rb_small:mis",
+    "co/rb_small:mis_size",
+    "sat/pairs_sr:assignment",
+    "sat/pairs_sr:status",
+    "sat/small:kissat@vcg",
+    "sat/small:select",
+    "social/sim_links_quotes_small",
+    "social/sim_quotes",
+    "weather/sim_t21",
+)
+
+
+@pytest.mark.parametrize("dataset", SERVED)
+def test_the_models_for_a_dataset_are_those_that_can_be_built_for_it(dataset):
+    card = graphbench.card(dataset)
+    can = []
+    for name in (name.split("/")[1] for name in list_configs(card.domain)):
+        try:
+            checked_tasks(load_config(card.address, name, family=card.family), {card.address: card})
+        except ConfigError:
+            continue
+        can.append(name)
+    models = models_for(card)
+    assert sorted(models) == can and can
+    assert load_config(card.address).model_name == models[0]
 
 
 def test_published_settings_reach_the_run():

@@ -65,6 +65,11 @@ class Problem:
     searches: Mapping[str, Callable[..., NDArray[np.int32]]] = field(default_factory=dict)
     rules: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        """Refuse rules that are no searches."""
+        if unknown := sorted(self.rules - self.searches.keys()):
+            raise ConfigError(f"the problem {self.name} has no search {unknown[0]!r}, which its rules name")
+
     @property
     def short_name(self) -> str:
         """The name without the domain."""
