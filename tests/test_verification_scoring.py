@@ -42,6 +42,11 @@ def test_the_next_update_keeps_the_numbers_of_the_last():
     assert Counts.of(card.model_copy(update={"measured": measured})).also == (7,)
     with_labels = graphbench.card("co/rb_small:mis")
     assert Counts.of(with_labels).most == usual_count(with_labels) == 256
+    counts = Counts.of(with_labels)  # the test split was measured on more samples than the others
+    assert {split: counts.of_split(with_labels, split) for split in ("val", "test", "large")} == {
+        "val": 256, "test": 500, "large": 256
+    }  # fmt: skip
+    assert {32, 256} <= set(counts.also)
 
 
 def test_samples_of_the_files_are_scored_even_where_draws_repeat(tmp_path):

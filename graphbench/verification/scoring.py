@@ -37,10 +37,12 @@ class Counts:
     Attributes:
         most: The first ``most`` samples of every split, or the whole split if it has fewer.
         also: Smaller numbers: splits with more samples are scored on their first ones besides.
+        before: Split -> number of samples that its scores on the card are of, where this is more than ``most``.
     """
 
     most: int
     also: tuple[int, ...] = ()
+    before: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, card: Card, samples: Iterable[int] = ()) -> Counts:
@@ -52,16 +54,16 @@ class Counts:
         """
         measured = card.measured_scores
         numbers = {usual_count(card), *samples, *measured.scores_on_first}
-        evaluated = [split for split in _scored_splits(card) if split in measured.scored_samples]
-        numbers.add(max((measured.scored_samples[split] for split in evaluated), default=1))
         most = max(numbers)
-        smaller = {*samples, *measured.scores_on_first} - {most}
-        return cls(most, tuple(sorted(smaller)))
+        counts = {split: measured.scored_samples.get(split, 0) for split in _scored_splits(card)}
+        before = {split: count for split, count in counts.items() if count > most}
+        smaller = {*samples, *measured.scores_on_first} - (set() if before else {most})
+        return cls(most, tuple(sorted(smaller)), before)
 
     def of_split(self, card: Card, split: str) -> int:
         """Return the number of samples of a split."""
         most = self.most if split in _scored_splits(card) else min(self.most, _SCORED_OF_TRAINING)
-        return min(card.split(split).count, most)
+        return min(card.split(split).count, max(most, self.before.get(split, 0)))
 
 
 def usual_count(card: Card) -> int:
@@ -130,7 +132,8 @@ def _scored_splits(card: Card) -> list[str]:
 
 def _training_samples(card: Card, root: Path, counts: Counts, progress: bool | None) -> Samples:
     """Return the training samples that trivial predictors see: drawn anew, unless they are costly to draw."""
-    size = min(card.split("train").count, _TRAINING, counts.most if card.labellers else _TRAINING)
+    most = max([counts.most, *counts.before.values()])
+    size = min(card.split("train").count, _TRAINING, most if card.labellers else _TRAINING)
     if card.labellers or find("generator", card.generator).environment is not None:
         size = card.split("train").count if not card.labellers else size
         return _open(card, "train", root, size, progress).samples
