@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from graphbench.catalog.cards import draw_suffix
-from graphbench.core.errors import ResultError
+from graphbench.catalog.names import card
+from graphbench.core.errors import ResultError, UnknownDataset
 from graphbench.core.validation import StrictModel, explain
+from graphbench.data.components.domain import find
 from graphbench.evaluation.metrics import range_problem
 from graphbench.models.tabular.estimators import draws_nothing
 from graphbench.records.budgets import Budget
@@ -312,21 +314,34 @@ def is_deterministic(record: RunRecord) -> bool:
 
     A model that was trained in steps is never deterministic, even if the record says so: its weights and the order of
     its samples are drawn. An older record says nothing; then the configuration decides: estimators that draw no random
-    numbers, such as k nearest neighbours, are deterministic if they are fitted on all training rows. In all other cases
-    the function returns False, as chance may have had an influence.
+    numbers, such as k nearest neighbours, are deterministic if they are fitted on all training rows, and searches if
+    they are rules of the problem. In all other cases the function returns False, as chance may have had an influence.
     """
     if record.steps:
         return False
     if record.deterministic is not None:
         return record.deterministic
     model = record.config.get("model")
-    if not isinstance(model, Mapping) or model.get("kind") not in ("tabular", "selector"):
+    if not isinstance(model, Mapping):
+        return False
+    if model.get("kind") == "search":
+        return _is_rule(record.dataset, model.get("method"))
+    if model.get("kind") not in ("tabular", "selector"):
         return False
     rows, most = _FITTED_ROWS.search(record.notes), model.get("most_rows")
     if rows is None or not isinstance(most, int) or int(rows[1].replace(",", "")) >= most:
         return False  # a random sample of the rows
     options = model.get("options")
     return bool(draws_nothing(str(model.get("processor")), options if isinstance(options, Mapping) else {}))
+
+
+def _is_rule(dataset: str, method: object) -> bool:
+    """Return whether a search of a dataset's problem draws no random number; False for an unknown dataset."""
+    try:
+        problem = card(dataset).task.options.get("problem")
+    except UnknownDataset:
+        return False
+    return problem is not None and isinstance(method, str) and method in find("problem", problem).rules
 
 
 def _digest(content: Mapping[str, Any]) -> str:

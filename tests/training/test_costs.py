@@ -135,6 +135,10 @@ def test_committed_records_without_the_fact_are_judged_by_their_configuration():
     by_model = {record.model: found for record, found in zip(records, judged, strict=True)}
     assert by_model["k_nearest"] is by_model["xgb_epm"] is True
     assert by_model["rf_epm"] is by_model["gin"] is by_model["gradient_boosting"] is False
+    assert by_model["greedy_rule"] is by_model["dsatur"] is True and by_model["annealing"] is False
+    strange = next(r for r in records if r.model == "dsatur").model_copy(update={"deterministic": None})
+    for changes in ({"dataset": "mine/gone"}, {"config": {"model": {"kind": "search", "method": ["greedy"]}}}):
+        assert is_deterministic(strange.model_copy(update=changes)) is False
 
 
 # ------------------------------------------------------------------------------------------------ latency
