@@ -310,7 +310,7 @@ class Pair:
     shared: int
     better: int
     worse: int
-    untested: int = 0
+    untested: int
 
     @property
     def tied(self) -> int:

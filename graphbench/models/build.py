@@ -20,6 +20,7 @@ from graphbench.models.base import Decoded, TaskModel, graphs_at_once, predicted
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.cuts import CutDecoder
 from graphbench.models.decoders import ClassMeans, Decoder, EdgeReadout, PairDecoder
+from graphbench.models.demands import require_fit, require_readout
 from graphbench.models.encoders import (
     DegreeEncoder,
     GraphSize,
@@ -86,7 +87,9 @@ class Model(TaskModel):
         uses_edges = processor.uses_edges or edge_output or context.edge_tokens
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
         self.read_by_processor = inputs_read(processor, config, features)
-        self.marks = _marks(config.readout, features, outputs)
+        require_readout(config.readout, features)
+        # the decoder of cuts reads the marks from the batch
+        self.marks = node_marks(features) if config.readout in ("query", "marked") else ()
         self.reads_pooled = config.readout not in ("marked", "cut")
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         self.class_means = _class_means(config, features) if self.pooling == "classes" else None
@@ -428,12 +431,7 @@ def context_of(
     outputs = select(features, Stage.OUTPUT)
     if config.edge_tokens is True and not processor.supports_edge_tokens:
         raise ConfigError(f"processor {config.processor!r} knows no edge tokens; set edge_tokens to auto or false")
-    if config.pair_scores and not any(f.location is Location.PAIR for f in outputs):
-        raise ConfigError("pair_scores is set, but the task asks for no links; set it to false")
-    if config.inverse_edges and not directed:
-        raise ConfigError("inverse_edges is set, but the graphs are undirected; set it to false")
-    if config.degrees == "both" and not directed:
-        raise ConfigError("degrees is 'both', but the graphs are undirected, so nodes have one degree; set it to true")
+    require_fit(config, features, directed)
     if config.pooling == "cls" and not processor.supports_graph_token:
         raise ConfigError(f"processor {config.processor!r} has no graph token; set pooling to auto, mean or sum")
     if config.graph_size and (config.pooling == "sum" or config.readout not in ("pooled", "query")):
@@ -478,18 +476,6 @@ def _class_means(config: ModelConfig, features: Sequence[Feature]) -> ClassMeans
     if not any(_is_of_graph(f) for f in predicted_features(features)):
         raise ConfigError("model.pooling is classes, but the task has no outputs of graphs; set it to auto")
     return ClassMeans(inputs[config.pooled_by], config.hidden)
-
-
-def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs that mark the nodes of a query; none if the readout does not read them."""
-    if readout == "pooled":
-        return ()
-    marks = node_marks(features)
-    if not marks:
-        raise ConfigError(f"readout {readout!r} needs an input of the type mask_one, and there is none; use 'pooled'")
-    if not any(f.location is Location.GRAPH for f in outputs):
-        raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
-    return () if readout == "cut" else marks  # the decoder of cuts reads the marks from the batch
 
 
 def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
+from graphbench.models.demands import require_values
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FullPrecisionLinear, activation_function
@@ -178,11 +179,7 @@ def check_output(feature: Feature) -> None:
     Raises:
         ConfigError: If the feature's type cannot be predicted at the feature's location.
     """
-    if feature.kind is Kind.TEXT:
-        raise ConfigError(
-            f"output feature {feature.name!r} is a text, which models of graphs do not write; choose a configuration "
-            "whose kind does, such as text, builder or speller"
-        )
+    require_values((feature,))
     on_edges = feature.location is Location.EDGE and (feature.is_pointer or feature.kind is Kind.MASK_ONE)
     on_graph = feature.location is Location.GRAPH and feature.kind in (Kind.MASK_ONE, Kind.PERMUTATION)
     if on_edges or on_graph:

@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.core.errors import ConfigError, GraphBenchError
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.arrays.answers import STOP, room_for
 from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.base import TaskModel
@@ -276,18 +275,6 @@ class TextModel(TaskModel):
             cache.used += tokens.shape[1]
         with full_precision(x.device):
             return F.linear(self.norm(x).float(), self.embedding.weight)
-
-
-def require_texts(task_id: str, features: Sequence[Feature]) -> None:
-    """Raise an error for a task that does not predict one text of a graph from texts of the graph.
-
-    Raises:
-        ConfigError: If the features have another output than one text, or no text as input.
-    """
-    texts = [f for f in features if f.kind is Kind.TEXT and f.location is Location.GRAPH]
-    outputs = select(features, Stage.OUTPUT)
-    if len(outputs) != 1 or outputs[0] not in texts or not select(texts, Stage.INPUT):
-        raise ConfigError(f"models of kind text answer a text with a text, which {task_id} does not ask for")
 
 
 class TextGenerator:

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError, PluginError, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 from graphbench.data.components.domain import find
 from graphbench.models.builder.config import BuilderModelConfig, SpellerModelConfig
 from graphbench.models.config import ModelConfig
+from graphbench.models.demands import (
+    require_costs,
+    require_fit,
+    require_readout,
+    require_structures,
+    require_texts,
+    require_values,
+)
 from graphbench.models.epistemic.config import EpistemicModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.search.config import SearchModelConfig
@@ -36,55 +43,40 @@ def _unchanged(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[
     return config
 
 
-def _unknown(config: Any, card: Card) -> bool:
-    return True
+def _nothing(config: Any, card: Card) -> None:
+    """Accept every dataset."""
 
 
-def _outputs(card: Card) -> list[Feature]:
-    return list(select(card.features, Stage.OUTPUT))
+def _values(config: Any, card: Card) -> None:
+    require_values(card.features)
 
 
-def _predicts(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for values, and not for texts, which stand for structures too."""
-    return all(feature.kind is not Kind.TEXT for feature in _outputs(card))
+def _graphs(config: ModelConfig, card: Card) -> None:
+    require_values(card.features)
+    require_fit(config, card.features, card.directed)
+    require_readout(config.readout, card.features)
 
 
-def _fits_graphs(config: ModelConfig, card: Card) -> bool:
-    """Return whether a dataset has what the settings of a model of graphs ask for."""
-    outputs = _outputs(card)
-    marked = any(f.kind is Kind.MASK_ONE and f.location is Location.NODE for f in select(card.features, Stage.INPUT))
-    asks_of_graphs = any(f.location is Location.GRAPH for f in outputs)
-    return (
-        _predicts(config, card)
-        and (config.readout == "pooled" or (marked and asks_of_graphs))
-        and (not config.pair_scores or any(f.location is Location.PAIR for f in outputs))
-        and (card.directed or not (config.inverse_edges or config.degrees == "both"))
-    )
+def _texts(config: Any, card: Card) -> None:
+    require_texts(card.address, card.features)
 
 
-def _generates(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for structures alone, whose references are texts."""
-    return all(feature.kind is Kind.TEXT for feature in _outputs(card))
+def _structures(config: Any, card: Card) -> None:
+    require_structures(config.kind, card.address, card.features)
 
 
-def _writes(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for a text that answers a text."""
-    reads = any(feature.kind is Kind.TEXT for feature in select(card.features, Stage.INPUT))
-    return reads and [feature.kind for feature in _outputs(card)] == [Kind.TEXT]
+def _costs(config: Any, card: Card) -> None:
+    require_costs(card.features)
 
 
-def _solves(config: Any, card: Card) -> bool:
-    return "problem" in card.task.options
+def _problem(config: Any, card: Card) -> None:
+    if "problem" not in card.task.options:
+        raise ConfigError(f"models of kind {config.kind} solve problems, and {card.address} names none")
 
 
-def _searches(config: SearchModelConfig, card: Card) -> bool:
-    return _solves(config, card) and config.method in find("problem", card.task.options["problem"]).searches
-
-
-def _selects(config: Any, card: Card) -> bool:
-    """Return whether a dataset asks for several numbers of a graph, such as the run times of solvers."""
-    outputs = _outputs(card)
-    return len(outputs) > 1 and all((f.location, f.kind) == (Location.GRAPH, Kind.SCALAR) for f in outputs)
+def _problem_with_search(config: SearchModelConfig, card: Card) -> None:
+    _problem(config, card)
+    find("problem", card.task.options["problem"]).search(config.method, config.options)
 
 
 @dataclass(frozen=True)
@@ -100,8 +92,8 @@ class Architecture:
             ``module:Class`` of another ``LearnerClass``.
         has_steps: Whether the models are trained in optimizer steps, which are then the budget of a search. The budget
             of other models is the number of training samples.
-        serves: Takes a configuration and a card, and returns whether the models can serve the dataset, as far as can be
-            told without torch; ``build`` has the last word. Without it nothing is known, and they are taken to.
+        demands: Takes a configuration and a card, and raises ``ConfigError`` where the models cannot serve the dataset,
+            as far as can be told without torch; ``build`` has the last word. The default accepts every dataset.
         complete: Returns the configuration completed with values from the training data, for example a vocabulary. It
             takes the tasks and, by task id, batches of the training split. A completed configuration does not change.
     """
@@ -112,7 +104,15 @@ class Architecture:
     complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _unchanged
     learner: str = "torch"
     has_steps: bool = True
-    serves: Callable[[Any, Card], bool] = _unknown
+    demands: Callable[[Any, Card], Any] = _nothing
+
+    def serves(self, config: Any, card: Card) -> bool:
+        """Return whether the models of a configuration can serve a dataset, as far as :attr:`demands` tell."""
+        try:
+            self.demands(config, card)
+        except ConfigError:
+            return False
+        return True
 
     @property
     def completes(self) -> bool:
@@ -243,7 +243,7 @@ def _epistemic(config: EpistemicModelConfig, tasks: Mapping[str, TaskFeatures]) 
 
 
 def _text(config: TextModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
-    from graphbench.models.language import TextModel, require_texts
+    from graphbench.models.language import TextModel
 
     for id_, task in tasks.items():
         require_texts(id_, task.features)
@@ -263,14 +263,9 @@ def _speller(config: SpellerModelConfig, tasks: Mapping[str, TaskFeatures]) -> T
 
 
 def _only_structures(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
-    """Return the only task, after checking that its outputs are structures (their references are texts)."""
+    """Return the only task, after checking that its outputs are structures."""
     task = _only(kind, tasks)
-    others = [f.name for f in select(task.features, Stage.OUTPUT) if f.kind is not Kind.TEXT]
-    if others:
-        raise ConfigError(
-            f"models of kind {kind} generate structures, and {next(iter(tasks))} asks for {', '.join(others)}; choose "
-            "a model of another kind, such as gin_small"
-        )
+    require_structures(kind, next(iter(tasks)), task.features)
     return task
 
 
@@ -292,20 +287,20 @@ def _selector(config: SelectorModelConfig, tasks: Mapping[str, TaskFeatures]) ->
     return SelectorModel(config, _only(config.kind, tasks))
 
 
-register_architecture(Architecture("graph", ModelConfig, _graph, serves=_fits_graphs))
-register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory, serves=_predicts))
-register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story, serves=_predicts))
-register_architecture(Architecture("text", TextModelConfig, _text, serves=_writes))
-register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic, serves=_predicts))
-register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise, serves=_solves))
-register_architecture(Architecture("builder", BuilderModelConfig, _builder, serves=_generates))
-register_architecture(Architecture("speller", SpellerModelConfig, _speller, serves=_generates))
+register_architecture(Architecture("graph", ModelConfig, _graph, demands=_graphs))
+register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory, demands=_values))
+register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story, demands=_values))
+register_architecture(Architecture("text", TextModelConfig, _text, demands=_texts))
+register_architecture(Architecture("epistemic", EpistemicModelConfig, _epistemic, demands=_values))
+register_architecture(Architecture("stepwise", StepwiseModelConfig, _stepwise, demands=_problem))
+register_architecture(Architecture("builder", BuilderModelConfig, _builder, demands=_structures))
+register_architecture(Architecture("speller", SpellerModelConfig, _speller, demands=_structures))
 register_architecture(
-    Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False, serves=_searches)
+    Architecture("search", SearchModelConfig, _search, learner="search", has_steps=False, demands=_problem_with_search)
 )
 register_architecture(
-    Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False, serves=_predicts)
+    Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False, demands=_values)
 )
 register_architecture(
-    Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False, serves=_selects)
+    Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False, demands=_costs)
 )

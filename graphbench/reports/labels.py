@@ -116,10 +116,10 @@ def stored_origin(source: str | None) -> str | None:
     if not dataset or not MODEL_NAME.fullmatch(model):
         return None
     try:
-        found = card(dataset)
+        known = card(dataset)
     except UnknownDataset:
         return None
-    return source if dataset in (found.id, found.address) else None
+    return source if dataset in (known.id, known.address) else None
 
 
 def named(model: str, protocol: str | None) -> str:

@@ -163,22 +163,14 @@ def default_model(domain: str) -> str:
 def models_for(card: Card) -> list[str]:
     """Return the configurations of a dataset's domain whose models can serve it: the default first, the others sorted.
 
-    The default is the one that :func:`load_config` takes. Files with an error are left out.
+    Files with an error are left out.
     """
     names = [name for name in _names_for(card.domain) if _serves(name, card)]
     try:
-        default = _default_for(card)
+        default = default_model(card.domain)
     except (ConfigError, UnknownModel):
         return names
     return sorted(names, key=lambda name: name != default)
-
-
-def _default_for(card: Card) -> str:
-    """Return the default of the domain, or the first configuration that can serve where the default cannot."""
-    default = default_model(card.domain)
-    if _serves(default, card) is not False:
-        return default
-    return next((name for name in _names_for(card.domain) if _serves(name, card)), default)
 
 
 def _serves(name: str, card: Card) -> bool | None:
@@ -196,11 +188,14 @@ def _serves(name: str, card: Card) -> bool | None:
     return architecture(config.kind).serves(config.model, card)
 
 
-def _default(dataset: str) -> str:
+def _default_for(dataset: str) -> str:
+    """Return the default of the domain, or the first configuration that can serve where the default cannot."""
+    default = default_model(dataset.split("/")[0])
     try:
-        return _default_for(card_of(dataset))
+        card = card_of(dataset)
     except UnknownDataset:  # a card that is not in the catalogue
-        return default_model(dataset.split("/")[0])
+        return default
+    return default if _serves(default, card) is not False else next(iter(models_for(card)), default)
 
 
 def _names_for(domain: str) -> list[str]:
@@ -265,7 +260,7 @@ def load_config(
             message names the key.
     """
     domain = dataset.split("/")[0]
-    path = _config_path(domain, model if model is not None else _default(dataset))
+    path = _config_path(domain, model if model is not None else _default_for(dataset))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
     sections, of_family = (

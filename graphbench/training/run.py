@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
 from graphbench.catalog.names import Selector
 from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.core.files import write_json
@@ -31,7 +29,7 @@ from graphbench.training.folders import CONFIG, default_output, locked, record_p
 from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class, require_no_loss, require_no_steps
-from graphbench.training.learners.torch_learner import build_model
+from graphbench.training.learners.torch_learner import require_model
 from graphbench.training.neighbours import require_all_arcs
 from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 logger = logging.getLogger(__name__)
-_MODELS = "graphbench.models"  # the loggers of models
 
 
 @dataclass(frozen=True)
@@ -251,22 +248,6 @@ def execute(
         return _finish(context, learner, plan.scored, shown)
 
 
-def _require_model(config: RunConfig, cards: Mapping[str, Card]) -> None:
-    """Build the model once before data are generated, so that a configuration that does not fit is refused first.
-
-    Models whose configuration is completed from training data are left out.
-    """
-    if architecture(config.kind).completes:
-        return
-    models, level = logging.getLogger(_MODELS), logging.getLogger(_MODELS).level
-    models.setLevel(logging.ERROR)  # warnings are given when the model is built that is trained
-    try:
-        with torch.random.fork_rng(devices=()):
-            build_model(config, dict(cards))
-    finally:
-        models.setLevel(level)
-
-
 def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Task]:
     """Return dataset -> task, after checking that the configuration fits each.
 
@@ -294,7 +275,7 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
             )
         tasks[id_] = task
     require_all_arcs(config, cards.values())
-    _require_model(config, cards)
+    require_model(config, cards)
     return tasks
 
 

@@ -36,7 +36,7 @@ class Counts:
 
     Attributes:
         most: The first ``most`` samples of every split, or the whole split if it has fewer.
-        also: Smaller numbers: splits with more samples are scored on their first ones besides.
+        also: Further numbers: splits with more samples are scored on the first ones besides.
         before: Split -> number of samples that its scores on the card are of, where this is more than ``most``.
     """
 
@@ -57,8 +57,7 @@ class Counts:
         most = max(numbers)
         counts = {split: measured.scored_samples.get(split, 0) for split in _scored_splits(card)}
         before = {split: count for split, count in counts.items() if count > most}
-        smaller = {*samples, *measured.scores_on_first} - (set() if before else {most})
-        return cls(most, tuple(sorted(smaller)), before)
+        return cls(most, tuple(sorted({*samples, *measured.scores_on_first})), before)
 
     def of_split(self, card: Card, split: str) -> int:
         """Return the number of samples of a split."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,6 +77,8 @@ def test_info_shows_card_and_published_numbers(tmp_path):
     assert "dsatur" in served["co/rb_small:coloring"] and "langevin" not in served["co/rb_small:coloring"]
     assert not {"greedy_rule", "stepwise"} & set(served["co/rb_small:mis_size"])
     assert served["circuits/design_5"] == ["proposer"]
+    labels = [line for line in run("info", "co/rb_small:mis", root=tmp_path).stdout.splitlines() if "in test " in line]
+    assert labels and all(re.search(r"\(mean ± deviation of the first \d+\)$", line) for line in labels)
 
 
 def test_generate_json_reports_files_and_is_repeatable(tmp_path):

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.catalog.features import Kind, Location
+from graphbench.catalog.features import Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
+from graphbench.models.demands import require_costs
 from graphbench.models.tabular.config import SelectorModelConfig
 from graphbench.models.tabular.estimators import draws_nothing, fitting, make_estimator
 from graphbench.models.tabular.presolving import FOLDS, best_schedule, held_out_choices, paid_costs
@@ -44,12 +45,7 @@ class SelectorModel(TaskModel):
         super().__init__()
         self.task, self.config = task, config
         outputs = predicted_features(task.features)
-        wrong = [f for f in outputs if (f.location, f.kind, f.width) != (Location.GRAPH, Kind.SCALAR, 1)]
-        if wrong or len(outputs) < 2:
-            raise ConfigError(
-                f"the outputs are {', '.join(f.name for f in outputs)}; models of kind selector choose between two or "
-                "more outputs that are scalars of graphs: the costs of algorithms, as in a task of kind select"
-            )
+        require_costs(outputs)
         self.names = sorted(f.name for f in outputs)
         self.method = METHODS[config.method]
         self.estimators: Fitted = {}

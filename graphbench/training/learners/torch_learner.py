@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.score import Score
 from graphbench.models.base import TaskFeatures
 from graphbench.models.build import count_parameters
-from graphbench.models.registry import build_task_model
+from graphbench.models.registry import architecture, build_task_model
 from graphbench.tasks.base import Task
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig
@@ -33,6 +34,8 @@ from graphbench.training.scoring import (
 )
 
 _FEWEST_TO_ESTIMATE = 16  # updates
+
+_MODELS = "graphbench.models"  # the loggers of models
 
 
 class TorchPredictor:
@@ -198,7 +201,7 @@ class TorchLearner(TorchPredictor):
         )
 
 
-def build_model(config: RunConfig, cards: dict[str, Card]) -> Any:
+def build_model(config: RunConfig, cards: Mapping[str, Card]) -> Any:
     """Return a fresh model for some datasets, initialised from torch's generator.
 
     Raises:
@@ -208,3 +211,23 @@ def build_model(config: RunConfig, cards: dict[str, Card]) -> Any:
         return build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
     except ConfigError as error:
         raise ConfigError(f"{config.model_name} on {', '.join(cards)}: {error}") from error
+
+
+def require_model(config: RunConfig, cards: Mapping[str, Card]) -> None:
+    """Build the model once before data are generated, so that a configuration that does not fit is refused first.
+
+    Models whose configuration is completed from training data are left out.
+
+    Raises:
+        ConfigError: If the configuration does not fit the datasets.
+    """
+    if architecture(config.kind).completes:
+        return
+    models = logging.getLogger(_MODELS)
+    level = models.level
+    models.setLevel(logging.ERROR)  # warnings are given when the model is built that is trained
+    try:
+        with torch.random.fork_rng(devices=()):
+            build_model(config, cards)
+    finally:
+        models.setLevel(level)

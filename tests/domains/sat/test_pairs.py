@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -334,6 +335,23 @@ def test_the_share_of_formulas_solved_has_replicates():
     replicates = np.array(score.replicates)
     assert replicates.mean() == pytest.approx(0.75, abs=0.03)
     assert replicates.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 40), rel=0.3)
+
+
+def test_rules_are_searches_that_do_not_depend_on_the_seed():
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1, 1], size=(3, 100, 3))
+    drawn = [[(rng.permutation(30)[:3] + 1).tolist() for _ in range(100)] for _ in range(3)]
+    formulas = [(np.array(clauses) * sign).tolist() for clauses, sign in zip(drawn, signs, strict=True)]
+    batch = Batch.from_data_list([graph_of(clauses, 30) for clauses in formulas])
+    problem = PROBLEMS["assignment"]
+    checked = problem.checked(
+        batch.ptr.numpy(), batch.edge_index.numpy(), {n: batch[n].numpy() for n in ("is_clause", "negated")}
+    )
+    searches = {name: problem.search(name, {}) for name in problem.searches}
+    same = {name for name, search in searches.items() if np.array_equal(*(search(checked, seed) for seed in (0, 1)))}
+    assert same == problem.rules == {"greedy", "solver"}
+    with pytest.raises(ConfigError, match=r"the problem sat\.assignment has no search 'gredy', which its rules name"):
+        replace(problem, rules=frozenset({"gredy"}))
 
 
 @pytest.mark.parametrize("method", ["greedy", "walksat", "solver"])
