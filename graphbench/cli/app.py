@@ -147,7 +147,7 @@ def info(
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Show a dataset's card: features, splits, metrics, trivial and published scores, source and deviations."""
+    """Show a dataset's card: features, splits, metrics, models, trivial and published scores, source and deviations."""
     from graphbench.cli import show
 
     show.card(dataset, root, as_json, data_seed, **files_of(source, folder))

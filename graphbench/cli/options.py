@@ -114,6 +114,9 @@ Folder = Annotated[
 ]
 Download = Annotated[bool, typer.Option("--download", help="Download the files of the source, where it registers any.")]
 
+DEFAULT_MODEL = "the first one that `graphbench info` names"
+"""The model of commands where none is named, as help texts say it."""
+
 
 def files_of(source: str, folder: Path | None) -> dict[str, Any]:
     """Return ``source`` and ``folder`` as the loader takes them."""

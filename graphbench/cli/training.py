@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphbench.cli.options import (
+    DEFAULT_MODEL,
     Baselines,
     Folder,
     Json,
@@ -23,8 +24,6 @@ from graphbench.cli.options import (
 from graphbench.cli.output import echo
 from graphbench.core.errors import EvaluationError
 
-DefaultModel = "the domain's, see `baselines/<domain>/`"
-
 
 def train(
     datasets: Annotated[
@@ -33,7 +32,7 @@ def train(
     ],
     model: Annotated[
         str | None,
-        typer.Option(help="Name of a configuration in baselines/, or a YAML file.", show_default=DefaultModel),
+        typer.Option(help="Name of a configuration in baselines/, or a YAML file.", show_default=DEFAULT_MODEL),
     ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")

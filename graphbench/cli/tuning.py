@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphbench.cli.options import Json, Root
+from graphbench.cli.options import DEFAULT_MODEL, Json, Root
 from graphbench.cli.output import echo
 from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import ConfigError
@@ -35,7 +35,7 @@ def tune(
         str | None,
         typer.Option(
             help="Name of a configuration in baselines/, or a YAML file.",
-            show_default="the domain's, see `baselines/<domain>/`",
+            show_default=DEFAULT_MODEL,
         ),
     ] = None,
     space: Annotated[
