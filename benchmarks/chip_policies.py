@@ -3,7 +3,8 @@
 ``python -m benchmarks.chip_policies`` builds circuits of the first functions of the test split of ``chip_design/aig``
 with every setting of :data:`SETTINGS`, one thread, and writes ``chip_policies.json``. The policies are the stored
 weights of :data:`POLICIES`. A search without a policy plays every candidate out, or candidates that are drawn at
-random, and evaluates no network; so its time is the time of the search alone.
+random, and evaluates no network, so that its time is the time of the search alone. The greedy rule and the scripts of
+ABC stand beside them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.common import RESULTS, machine
 from graphbench.records.machine import processor_seconds
 
 DATASET = "chip_design/aig:generate"
-POLICIES = ("builder_long",)
+POLICIES = ("builder_guided_long",)
 ALL = 1_000
 """More candidates than a choice has."""
 CHUNK = 30
@@ -30,23 +31,31 @@ class Setting(NamedTuple):
     """How circuits are built.
 
     Attributes:
-        by: Name of the policy; ``search`` for none.
+        by: Name of the policy; ``search`` for none; ``greedy`` for the rule that takes the input whose halves look
+            cheapest; or a program of ABC (``graphbench.domains.chip_design.verifiers.PROGRAMS``).
         considered: Number of candidates that are played out before a choice; 0 leaves the choice to the policy.
         samples: Circuits per function, of which the smallest is the answer.
+        script: A script of ABC that improves the answer; empty for none.
     """
 
     by: str
-    considered: int
-    samples: int
+    considered: int = 0
+    samples: int = 1
+    script: str = ""
 
 
 SETTINGS = (
+    *(Setting(name) for name in ("strash", "shannon_reference", "shannon_deepsyn")),
+    *(Setting("greedy", samples=k) for k in (1, 8, 64, 128)),
     *(Setting("search", ALL, k) for k in (1, 2, 4, 8)),
     *(Setting("search", 8, k) for k in (1, 8, 16)),
     *(Setting(name, 0, k) for name in POLICIES for k in (1, 8, 32)),
     *(Setting(name, 4, k) for name in POLICIES for k in (1, 4, 8, 16)),
     *(Setting(name, 8, k) for name in POLICIES for k in (1, 4, 8, 16)),
+    *(Setting(name, 8, 8, "reference") for name in ("search", *POLICIES)),
 )
+NOISE = 1.0
+"""Largest random number that is added to the estimates of the greedy rule, in ANDs, for all circuits but the first."""
 
 
 def main() -> None:
@@ -66,13 +75,13 @@ def main() -> None:
         model.generate(tables[:2], samples=1)  # kernels are compiled
     rows = []
     for setting in SETTINGS:
-        rows.append({**setting._asdict(), **measured(models[setting.by], setting, tables, sizes)})
+        rows.append({**setting._asdict(), **measured(models.get(setting.by), setting, tables, sizes)})
         print(" ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     result = {
         "dataset": DATASET,
         "split": "test",
         "functions": len(tables),
-        "rows": rows,
+        "settings": rows,
         "machine": machine(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
@@ -87,15 +96,12 @@ def loaded() -> dict[str, Any]:
 
     import graphbench
 
-    class Blind(type(graphbench.load_model(DATASET, POLICIES[0]))):  # type: ignore[misc]
-        """A builder without a network."""
-
-        def _logits(self, goal: Any, bits: Any, numbers: Any, there: Any) -> Any:
-            there = torch.as_tensor(there)
-            return torch.rand(there.shape).masked_fill(~there, -torch.inf)
+    def blind(goal: Any, bits: Any, numbers: Any, there: Any) -> Any:
+        there = torch.as_tensor(there)
+        return torch.rand(there.shape).masked_fill(~there, -torch.inf)
 
     search = graphbench.load_model(DATASET, POLICIES[0])
-    search.__class__ = Blind
+    search._logits = blind
     return {"search": search} | {name: graphbench.load_model(DATASET, name) for name in POLICIES}
 
 
@@ -112,15 +118,39 @@ def measured(model: Any, setting: Setting, tables: list[str], sizes: Any) -> dic
     """Return the mean quality in percent, its standard error, and milliseconds of one core for a function."""
     import torch
 
+    from graphbench.domains.chip_design.synthesis import optimise
+
     torch.manual_seed(0)
-    changes = {"considered": setting.considered, "samples": setting.samples}
-    model.config = model.config.model_copy(update=changes)
+    if model is not None:
+        changes = {"considered": setting.considered, "samples": setting.samples}
+        model.config = model.config.model_copy(update=changes)
     started = processor_seconds()
-    circuits = [c for first in range(0, len(tables), CHUNK) for c in model.generate(tables[first : first + CHUNK])]
+    circuits: list[Any] = []
+    for first in range(0, len(tables), CHUNK):
+        part = tables[first : first + CHUNK]
+        built = by_rule(setting, part) if model is None else model.generate(part)
+        circuits += optimise(built, setting.script) if setting.script else built
     seconds = processor_seconds() - started
     quality = 100 * sizes / np.array([circuit.num_ands for circuit in circuits])
     error = quality.std(ddof=1) / np.sqrt(len(quality))
     return {"quality": float(quality.mean()), "error": float(error), "milliseconds": 1000 * seconds / len(tables)}
+
+
+def by_rule(setting: Setting, tables: list[str]) -> list[Any]:
+    """Return the circuits of a program, or the smallest ones of the greedy rule with random orders of the inputs."""
+    from graphbench.domains.chip_design.construction import build_greedily
+    from graphbench.domains.chip_design.truth_tables import from_text, num_inputs
+    from graphbench.domains.chip_design.verifiers import circuits_by
+
+    if setting.by != "greedy":
+        return list(circuits_by(setting.by, tables, []))
+    bits = [from_text(table) for table in tables]
+    best = build_greedily(bits)
+    for seed in range(1, setting.samples):
+        orders = [np.random.default_rng([seed, i]).permutation(num_inputs(table)) for i, table in enumerate(bits)]
+        drawn = build_greedily(bits, orders, noise=NOISE, seed=seed)
+        best = [min(pair, key=lambda circuit: circuit.num_ands) for pair in zip(best, drawn, strict=True)]
+    return best
 
 
 if __name__ == "__main__":
