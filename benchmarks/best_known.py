@@ -15,8 +15,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphbench.records.machine import processor_seconds
 
 FUNCTIONS = 256
@@ -32,6 +30,7 @@ def main() -> None:
     """Search for as long as the options say."""
     from graphbench.catalog.resources import datasets_dir
     from graphbench.domains.chip_design.best_known import FILE, BestKnown
+    from graphbench.domains.chip_design.search import circuits_by_search
     from graphbench.domains.chip_design.synthesis import optimise
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.best_known", description=(__doc__ or "").split("\n")[0])
@@ -52,7 +51,7 @@ def main() -> None:
             break
         for first in range(0, len(tables), CHUNK):
             part = tables[first : first + CHUNK]
-            circuits = optimise(built(part, number), "reference")
+            circuits = optimise(circuits_by_search(part, variants=[number], rounds=ROUNDS), "reference")
             best = best.improved(part, circuits)
             known = best.num_ands(part)
             close = [i for i, circuit in enumerate(circuits) if circuit.num_ands <= CLOSE * known[i]]
@@ -80,24 +79,6 @@ def with_programs(best: Any, samples: list[tuple[str, str]]) -> Any:
         best = best.improved(tables, circuits_by(program, tables, references))
         print(f"{program}: {total(best, tables):,} ANDs of {len(tables):,} functions", flush=True)
     return best
-
-
-def built(tables: list[str], seed: int) -> list[Any]:
-    """Return circuits of truth tables with inputs in a random order, by the cheapest candidate of every choice."""
-    from graphbench.domains.chip_design.construction import Constructions
-    from graphbench.domains.chip_design.truth_tables import from_text, num_inputs
-
-    generator = np.random.default_rng(seed)
-    bits = [from_text(table) for table in tables]
-    orders = [generator.permutation(num_inputs(table)) for table in bits]
-    keys = generator.integers(0, 2**63, len(bits)).astype(np.uint64)
-    building = Constructions(bits, orders, keys)
-    while building.advance():
-        which, literals, _, _ = building.candidates()
-        costs = building.play_outs(which, literals, rounds=ROUNDS)
-        costs = np.where(literals > 0, costs, np.inf)
-        building.choose(which, np.take_along_axis(literals, costs.argmin(1)[:, None], axis=1)[:, 0])
-    return building.circuits()
 
 
 def total(best: Any, tables: list[str]) -> int:

@@ -15,15 +15,22 @@ from graphbench.domains.chip_design.best_known import best_known
 from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
 from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
 from graphbench.domains.chip_design.scoring import and_ratio, score_circuits
+from graphbench.domains.chip_design.search import circuits_by_search
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REASONS, Submission
 from graphbench.domains.chip_design.synthesis import optimise, synthesise
 from graphbench.domains.chip_design.truth_tables import from_text
 
-PROGRAMS = ("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference", "shannon_reference", "shannon_deepsyn")
-"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). The programs of table 5 of GraphBench start from the
-truth table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
-_SHANNON = "shannon_"
+_SHANNON, _SEARCH = "shannon_", "play_outs"
+PROGRAMS = (
+    *("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference"),
+    *(f"{_SHANNON}{script}" for script in ("reference", "deepsyn")),
+    _SEARCH,
+)
+"""Reference programs. Most are scripts of ABC (``synthesis.SCRIPTS``): the programs of table 5 of GraphBench start from
+the truth table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition.
+``play_outs`` is the smallest of four circuits of :func:`~.search.circuits_by_search`."""
+_VARIANTS = range(4)
 
 
 def _verdict(fields: Mapping[str, Any], answers: Any) -> Verdict:
@@ -66,6 +73,8 @@ def circuits_by(program: str, texts: Sequence[str], references: Sequence[str]) -
     """
     if program == "reference":
         return [decoded(text) for text in references]
+    if program == _SEARCH:
+        return circuits_by_search(texts, variants=_VARIANTS)
     if program.startswith(_SHANNON):
         return optimise(list(circuits_of_tables(*tables_of_texts(texts))), program.removeprefix(_SHANNON))
     return synthesise([from_text(text) for text in texts], program)
